@@ -22,7 +22,7 @@ from compat.diagnosis.frame_packages import (
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.named_releases import Named, home, of_attribute, of_flags, of_keyword, of_member, of_name
-from compat.diagnosis.overrides import expected_object, overridden
+from compat.diagnosis.overrides import behind_its_peers, expected_object, overridden
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -72,19 +72,19 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     lack = lack_in(error.message)
     if lack is None:
         return _at_unknown_location(error, facts)
-    if found := _between(lack, error, facts):
+    if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
         return found
-    if (mixed := _of_two_releases(lack, error, facts)) is not None:
-        return [mixed]
     sides = _sides(lack, error)
     if (other := of_release(lack, sides.asking, where(error), facts)) is not None:
         return [other]
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
     known = _in_tables(lack, error)
-    if known is None and (found := overridden(lack, error, facts) or expected_object(lack, error, facts)):
+    if known is None and (found := overridden(lack, error, facts)):
         return found
     known = known or changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
+    if known is None and (found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
+        return found
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
         sides = _Sides(known.package, next((each for each in (sides.asking, sides.owner) if each != known.package), None))
@@ -103,33 +103,41 @@ def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
     return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
 
 
-def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> Finding | None:
+def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding if a package cannot import a name from itself, although its release is known to have that name."""
     package = package_of(error.frames[-1]) if error.frames else None
     if package is None or lack.kind != NAME or not lack.owner.startswith(f"{package}."):
-        return None
+        return []
     owner = distribution_of_module(package)
     version, known = version_of(owner, facts), _known(lack, error)
     if version is None or known is None or known.lacked_by(version):
-        return None
-    return Finding(
-        rule="symptom-mixed-installation",
-        origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
-        title=f"The files of {owner} are of two releases: its own code does not find {known.what}",
-        why=f"{owner} {version} has it, by its published source. Files of another release were left behind by an installation "
-        "over the old one, or another copy comes first on the path.",
-        confidence="reported",
-        packages={owner: version},
-        facts=("install",),
-        fixes=(
-            Fix("pin", owner, f"=={version}", "install it anew", f"pip install --force-reinstall --no-deps {owner}=={version}"),
-        ),
-        evidence=(_DEPENDENCIES,),
-        here=where(error),
-    )
+        return []
+    return [
+        Finding(
+            rule="symptom-mixed-installation",
+            origin="build",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"The files of {owner} are of two releases: its own code does not find {known.what}",
+            why=f"{owner} {version} has it, by its published source. Files of another release were left behind by an "
+            "installation over the old one, or another copy comes first on the path.",
+            confidence="reported",
+            packages={owner: version},
+            facts=("install",),
+            fixes=(
+                Fix(
+                    "pin",
+                    owner,
+                    f"=={version}",
+                    "install it anew",
+                    f"pip install --force-reinstall --no-deps {owner}=={version}",
+                ),
+            ),
+            evidence=(_DEPENDENCIES,),
+            here=where(error),
+        )
+    ]
 
 
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:

@@ -46,17 +46,42 @@ class _Gain:
 
 def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
+    owner, method = _owner(lack)
+    base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
+    gain = next(_gained(owner, method, base, lack), None) if base not in (None, owner) else None
+    return _finding(gain, owner, method, error, facts)
+
+
+def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a method that lacks an argument which classes of transformers take in theirs since some release."""
+    owner, method = _owner(lack)
+    first = first_of_peers(method, lack.name, "transformers") if lack.kind == KEYWORD else None
+    if first is None:
+        return []
+    why = f"Until then no class of transformers had it in {method}, by published source. That transformers passes it to "
+    passes = f"Models of transformers take {lack.name} in {method}()"
+    return _finding(
+        _Gain(lack.name, first, passes, f"{why}the {method} of {owner} is a guess.", "reported"), owner, method, error, facts
+    )
+
+
+def _owner(lack: Lack) -> tuple[str, str]:
+    """Return the class and the method that a message about a call names; both empty for another message."""
     owner, _, method = lack.owner.rpartition(".")
     if not owner and method.startswith("_unsloth_"):  # unsloth puts functions of its own in place of the Trainer's methods
-        owner, method = "UnslothTrainer", method.removeprefix("_unsloth_")
-    if not owner or method == "__init__" or lack.kind not in (KEYWORD, CALL):
-        return []
-    gain = next(_gained(owner, method, lack.name), None)
+        return "UnslothTrainer", method.removeprefix("_unsloth_")
+    return (owner, method) if owner and method != "__init__" and lack.kind in (KEYWORD, CALL) else ("", "")
+
+
+def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding, unless the installed transformers does not pass the argument, or the class is one of its own."""
     here = version_of("transformers", facts)
-    if gain is None or (here is not None and is_version(here) and key_of(here) < key_of(gain.since)):
-        return []  # this transformers does not pass it
+    if gain is None or not owner or (here is not None and is_version(here) and key_of(here) < key_of(gain.since)):
+        return []
     module = home(owner, [name.replace("-", "_") for name in meeting(error)])
-    own = None if module is None or module.startswith("transformers") else distribution_of_module(module)
+    if module is not None and module.startswith("transformers"):
+        return []
+    own = None if module is None else distribution_of_module(module)
     newer = Fix("config", None, None, f"a newer version of {owner} (for a model with its own code: its latest revision)")
     if own is not None:
         newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
@@ -80,24 +105,18 @@ def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     ]
 
 
-def _gained(owner: str, method: str, named: str) -> Iterator[_Gain]:
-    """Yield the parameters that a method has got since some release, the named one or else all; the most certain first."""
-    base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
-    if base == owner:
+def _gained(owner: str, method: str, base: str | None, lack: Lack) -> Iterator[_Gain]:
+    """Yield the parameters that a method of the base has got since some release, the named one or else all."""
+    if base is None:
         return
-    if base is not None:
-        passes, derives = f"to {method}()", f"That {owner} derives from {base} is a guess by its name."
-        for parameter, since in _of_base(base, method, named):
-            why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}, by published source."
-            yield _Gain(parameter, since, f"transformers passes {parameter} {passes}", f"{why} {derives}")
-        first = _since(changed(Lack(MEMBER, base, method), ("transformers",))) if named else None
-        if first is not None:
-            why = f"{base} has {method} only since transformers {first}, by published source, and calls it with {named}."
-            yield _Gain(named, first, f"transformers passes {named} {passes}", f"{why} {derives}")
-    if named and (first := first_of_peers(method, named, "transformers")) is not None:
-        why = f"Until then no class of transformers had it in {method}, by published source. That transformers passes it to "
-        why = f"{why}the {method} of {owner} is a guess."
-        yield _Gain(named, first, f"Models of transformers take {named} in {method}()", why, "reported")
+    passes, derives = f"to {method}()", f"That {owner} derives from {base} is a guess by its name."
+    for parameter, since in _of_base(base, method, lack.name):
+        why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}, by published source."
+        yield _Gain(parameter, since, f"transformers passes {parameter} {passes}", f"{why} {derives}")
+    added = _since(changed(Lack(MEMBER, base, method), ("transformers",))) if lack.kind == KEYWORD else None
+    if added is not None:
+        why = f"{base} has {method} only since transformers {added}, by published source, and calls it with {lack.name}."
+        yield _Gain(lack.name, added, f"transformers passes {lack.name} {passes}", f"{why} {derives}")
 
 
 def _of_base(base: str, method: str, named: str) -> Iterator[tuple[str, str]]:

@@ -87,3 +87,12 @@ def test_a_plain_value_where_a_newer_release_expects_an_object(error: str, title
     before = Environment(distributions=(Distribution("transformers", "4.35.2"),))
     assert said(trace(f"AttributeError: {error}", "transformers/models/llama/modeling_llama.py"), before) == []
     assert said(trace(f"AttributeError: {error}", "peft/peft_model.py")) == []
+
+
+def test_an_argument_that_transformers_itself_requires_is_the_callers_fault() -> None:
+    error = "TypeError: Qwen2Attention.forward() missing 1 required positional argument: 'attention_mask'"
+    found = said(
+        trace(error, "awq/quantize/quantizer.py"), Environment(distributions=(Distribution("transformers", "4.48.0"),))
+    )
+    assert [each.rule for each in found] == ["symptom-interface"]
+    assert "Qwen2Attention.forward() without attention_mask" in found[0].title
