@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
+from compat.api.conda import from_conda_forge
 from compat.api.contradictions import Settled, settled
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
@@ -109,7 +110,7 @@ def repaired(
         return Repair(case, (), Plan(proven=True, refused=refused), Written())
     later = checks.uv and case.listing is not None and case.resolves is True and not checks.install
     checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
-    plan = planner.plan(explained=explained, contrasted=contrasted, checks=checks)
+    plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
     if errors and (not plan.stands or plan.left):
         built = planner.with_commits()
         other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
@@ -135,7 +136,7 @@ def repaired(
             break
         errors += tuple(each for each in new if _key(each) not in seen and _held_before(each, case))
         seen |= {_key(each) for each in new}
-        more = again.plan(explained=explained, checks=checks)
+        more = from_conda_forge(again.plan(explained=explained, checks=checks), after)
         if not more.stands:
             plan = _left(plan, new, planner)
             break
@@ -304,6 +305,8 @@ def written_for(case: Case, plan: Plan) -> Written:
     if not case.environment.distributions_complete:  # unlisted packages may have been installed before
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
+    if any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
+        commands = replace(commands, rollback=())  # pip does not bring back what conda has installed
     if plan.rebuilt:
         again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install
         back = (*commands.rollback, *again) if commands.rollback else ()

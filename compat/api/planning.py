@@ -29,6 +29,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import needs_of_installed, problem_of, roots
     from compat.repair.plan import Planner
+    from compat.repair.problem import BESIDE
     from compat.repair.whole_plans import findings, to_fix
 
     judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
@@ -36,6 +37,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     policy = replace(policy, contradictions=policy.contradictions or refused)
     found = to_fix(judged, policy)
     concerned = {name for each in found for name in each.packages}
+    concerned |= {*BESIDE} if "torch" in concerned else set()
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
         concerned=concerned, listed=None if case.whole else case.listed, unserved=case.unserved,

@@ -31,6 +31,7 @@ NAMES = frozenset(
         "torch",
         "torchvision",
         "torchaudio",
+        "pytorch-cuda",
         "triton",
         "vllm",
         "xformers",
@@ -43,7 +44,7 @@ NAMES = frozenset(
         "autoawq",
     )
 )
-"""Distributions whose wheels are checked here."""
+"""Distributions whose builds are checked here, and the conda package that states torch's CUDA."""
 
 
 def judge(facts: Facts) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks import rocm_code
+from compat.checks import conda_torch, rocm_code
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import Stack, cuda_of, named, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
@@ -26,6 +26,7 @@ _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 def judge(stack: Stack) -> Iterator[Finding]:
     yield from _torch(stack)
     yield from _no_gpu_build(stack)
+    yield from conda_torch.judge(stack)
     yield from rocm_code.judge(stack)
     for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq"):
         copy = stack.one(name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.files import decoded
 from compat.formats.conda_lock import lock_commands, platform_marker, selector_marker
-from compat.formats.conda_spec import MatchSpec, conda_distribution, parse_match_spec, rewritten_spec
+from compat.formats.conda_spec import MatchSpec, channel_of, conda_distribution, parse_match_spec, rewritten_spec
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
 from compat.formats.listing import ROOT, Edge, Entry, Listing
@@ -110,6 +110,7 @@ def _listing(file: _Environment) -> Listing:
     """Entry → its platforms."""
     python = requires_python = None
     lines = file.text.splitlines()
+    channels = [str(item.content) for item in file.document.items(file.root.get("channels"), "channels") if not item.is_table]
     for number, package in enumerate(file.packages):
         spec, line = package.spec, package.item.line
         marker = _selector(lines[line - 1] if line <= len(lines) else "")
@@ -117,7 +118,7 @@ def _listing(file: _Environment) -> Listing:
             selectors[number] = marker
         elif spec.name == "python":
             python, requires_python = _interpreter(spec)
-        details = {"channel": spec.channel, "spec": spec.unclear}
+        details = {"channel": channel_of(spec.name, spec.channel, channels), "spec": spec.unclear}
         entries.append(Entry(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier), line))
     pip = read_requirements(file.path, file.pip_text, file.pip_numbers)[0]
     pinned = all(package.spec.exact for package in file.packages) and not pip.unread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from compat.errors import InputError
@@ -17,6 +17,20 @@ from compat.versions import is_version
 
 _NAMES = {"pytorch": "torch"}
 """Only packages that rules refer to; all others keep their conda name."""
+
+
+_WITH_PYTORCH = ("pytorch", "conda-forge", "defaults", "main", "anaconda")
+"""Channels that have a package ``pytorch``."""
+
+
+def channel_of(name: str, stated: str | None, channels: Iterable[str]) -> str | None:
+    """Return the channel that conda takes a package from, if it is stated; of ``pytorch`` also the first that has it.
+
+    Its builds differ between channels; those of other packages are not told apart.
+    """
+    if stated is not None or name != "pytorch":
+        return stated
+    return next((each for each in channels if each.rpartition("/")[2] in _WITH_PYTORCH), None)
 
 
 def distribution_name(conda_name: str) -> str:
@@ -272,7 +286,7 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
 
     :class:`InputError` (without a place) for a source that conda does not support, and a version in brackets.
     """
-    if change.source is not None and change.source.kind not in ("index", "nightly"):
+    if change.source is not None and change.source.kind not in ("index", "nightly", "conda"):
         raise InputError(f"{change.name} comes from conda, but its new release does not: change it by hand")
     found = _SPEC.fullmatch(text.strip())
     assert change.after is not None
@@ -282,6 +296,9 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     after = public(change.after)  # local labels belong to wheels
     sign = re.match(r"={0,2}", version)
     mark = "" if sign is None else sign[0]
+    if change.source is not None and change.source.kind == "conda":  # another channel, whose builds have other names
+        name, variant = head.rpartition("::")[2], change.source.details.get("variant")
+        return f"{change.source.details['channel']}::{name}={after}{f'={variant}' if variant else ''}"
     single = not re.search(r"[,<>!~*]", version)
     if how != EXACT:
         return f"{head}{gap}{changed(re.sub(r'^=(?!=)', '==', version), change.before, after, how)}{keys}"

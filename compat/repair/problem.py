@@ -161,6 +161,14 @@ class Problem:
         return self.environment.distributions_complete is True
 
     @property
+    def of_conda(self) -> frozenset[str]:
+        """The packages from conda that may change, which bring what they require themselves."""
+        copies = (
+            copy for copy in self.environment.distributions or () if copy.source is not None and copy.source.kind == "conda"
+        )
+        return frozenset(copy.name for copy in copies if copy.name in self.current)
+
+    @property
     def installer_adds(self) -> bool:
         """Whether an installer adds what is required and not listed, in the newest releases."""
         return self.from_part or not self.complete

@@ -60,6 +60,7 @@ class Relaxation:
         self._met: dict[tuple[str, str], int] = {}
         self._extras: dict[tuple[str, str], int] = {}
         self._waiting: list[str] = []
+        self._of_conda = problem.of_conda
         self._oldest = self._oldest_day()
         self.forbidden: tuple[Forbidden, ...] = ()
         for name in problem.current:
@@ -235,6 +236,8 @@ class Relaxation:
     def _require(self, release: Release, where: tuple[int, ...], needs: tuple[Need, ...], extra: str) -> None:
         asking = f"{release.name}[{extra}]" if extra else release.name
         here = release == self.problem.current.get(release.name)
+        if release.name in self._of_conda:
+            needs = tuple(need for need in needs if need.name in self.problem.current)
         for need in needs:
             if need.name == release.name and not need.specifier:
                 self._wants(where, need)

@@ -46,10 +46,12 @@ class Served(Protocol):
 
 def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], index: Served) -> Question:
     """The question for a plan: its releases are pinned, and requirements that remain unmet are excluded."""
-    gone = {name for name, release in chosen.items() if _elsewhere(release, index)}
+    conda = problem.of_conda & chosen.keys()
+    gone = {name for name, release in chosen.items() if _elsewhere(release, index)} | conda
     broken = list(unmet(problem, chosen, needs))
     missing = {name for name in broken if name not in chosen}
-    wanted = [need for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
+    asking = [(name, need) for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
+    wanted = [need for name, need in asking if name not in conda or need.name in chosen]
     return Question(
         {name: release.version for name, release in chosen.items() if name not in gone},
         frozenset(name for name in broken if name in chosen) - gone, frozenset(gone | missing),

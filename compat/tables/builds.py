@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         """The content of the file; wheels by package and release, the rest by compute capability or CUDA."""
 
         torch: Mapping[str, Sequence[TorchRow]]
+        conda: Mapping[str, Sequence[TorchRow]]
         extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
         triton: Mapping[str, Codes]
         rocm: Mapping[str, Codes]
@@ -68,6 +69,8 @@ class CodeTables:
     def __init__(self, tables: Tables) -> None:
         self.torch = tables["torch"]
         """The releases of torch; :meth:`torch_builds` parses the wheels of one release, which is all a check needs."""
+        self.conda = tables["conda"]
+        """The releases in conda's channel ``pytorch``."""
         self.extensions = tables["extensions"]
         """The releases of each extension; see :meth:`extension_builds`."""
         self.triton = tables["triton"]
@@ -80,6 +83,10 @@ class CodeTables:
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
         """Return the wheels of a torch release."""
         return tuple(TorchBuild(*row) for row in self.torch.get(release, ()))
+
+    def conda_builds(self, release: str) -> tuple[TorchBuild, ...]:
+        """Return the builds of a torch release in conda's channel ``pytorch``."""
+        return tuple(TorchBuild(*row) for row in self.conda.get(release, ()))
 
     def extension_builds(self, name: str, version: str) -> tuple[ExtensionBuild, ...]:
         """Return the wheels of an extension's release."""
@@ -134,6 +141,10 @@ def tables_from(folder: str) -> Tables:
     for row in _rows(folder, "torch_builds.csv"):
         build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         torch.setdefault(row["torch"], []).append(build)
+    conda: dict[str, list[TorchRow]] = {}
+    for row in _rows(folder, "torch_conda.csv"):
+        build = ("x86_64", row["cuda"], False, _codes(row["sm"]), _codes(row["ptx"]), row["known"])
+        conda.setdefault(row["torch"], []).append(build)
     extensions: dict[str, dict[str, list[ExtensionRow]]] = {}
     for row in _rows(folder, "extension_builds.csv"):
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
@@ -148,6 +159,7 @@ def tables_from(folder: str) -> Tables:
     }
     return {
         "torch": {name: tuple(builds) for name, builds in torch.items()},
+        "conda": {name: tuple(builds) for name, builds in conda.items()},
         "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
         "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
         "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},

@@ -383,3 +383,33 @@ def test_a_pin_without_a_file_for_the_python_moves(fix: Run, index: IndexServer,
     assert done.returncode == 0, done.stdout + done.stderr
     assert "fast 1.0 has no wheel for Python 3.11 on this platform (wheels-fast)" in " ".join(done.stdout.split())
     assert (tmp_path / "requirements.txt").read_text() == "fast==1.1\nover==1.1\ntrl==0.18.0\n"
+
+
+def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """conda's channel pytorch has no build for this GPU: torch is from conda-forge, and brings what it needs itself."""
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06", "nvidia-cublas-cu12==12.8.4.1")})
+    index.add("torchvision", {"0.19.0": release("2024-07-24", "torch==2.4.0"), "0.23.0": release("2025-08-06", "torch==2.8.0")})
+    index.add("nvidia-cublas-cu12", {"12.8.4.1": release("2025-03-01")})
+    lines = ["channels: [pytorch, nvidia]", "dependencies:", "  - python=3.11", "  - pytorch=2.4.0", "  - torchvision=0.19.0"]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, "  - pytorch-cuda=12.4", "  - pip:", "    - accelerate==1.6.0", ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nvidia-cublas" not in done.stdout
+    assert "from conda-forge, unchecked" in " ".join(done.stdout.split())
+    new = ["  - conda-forge::pytorch=2.8.0=cuda*", "  - conda-forge::torchvision=0.23.0"]
+    assert file.read_text() == "\n".join([*lines[:3], *new, "  - pip:", "    - accelerate==1.6.0", ""])
+
+
+def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
+    lines = [
+        "channels: [pytorch]",
+        "dependencies:",
+        "  - python=3.11.9=h955ad1f_0",
+        "  - pytorch=2.4.0=py3.11_cuda12.4_cudnn9.1.0_0",
+    ]
+    (tmp_path / "environment.yml").write_text("\n".join([*lines, ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "this file pins every build: take pytorch from conda-forge" in " ".join(done.stdout.split())

@@ -123,7 +123,7 @@ def _checked(change: Change) -> Change:
 
 
 def _checked_source(name: str, source: Source) -> Source:
-    if source.kind not in ("index", "nightly", "vcs", "url"):
+    if source.kind not in ("index", "nightly", "vcs", "url", "conda"):
         raise InputError(
             f"{name}: expected to install it from an index, a repository or an address, not {excerpt(source.kind, 30)!r}"
         )

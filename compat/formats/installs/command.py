@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
-from compat.formats.conda_spec import conda_distribution, parse_match_spec
+from compat.formats.conda_spec import channel_of, conda_distribution, parse_match_spec
 from compat.formats.installs.words import (
     EDITABLE,
     Install,
@@ -269,13 +269,13 @@ def _conda(options: Sequence[Operand], operands: Sequence[Operand]) -> Install |
     files = values(options, "file", "f")
     environments = [file for file in files if file.endswith((".yml", ".yaml", ".lock"))]
     return replace(
-        _conda_specs(operands[1:]),
+        _conda_specs(operands[1:], values(options, "c", "channel")),
         locks=tuple(LockInstall(file) for file in environments),
         files=tuple(file for file in files if file not in environments),
     )
 
 
-def _conda_specs(specs: Sequence[Operand]) -> Install:
+def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Install:
     requirements: list[Distribution] = []
     stated: list[Operand] = []
     notes: list[str] = []
@@ -293,7 +293,7 @@ def _conda_specs(specs: Sequence[Operand]) -> Install:
             version = spec.version if spec.version and is_version(spec.version) else None
             python = version or _family(spec.specifier) or python
         else:
-            details = {"channel": spec.channel, "spec": spec.unclear}
+            details = {"channel": channel_of(spec.name, spec.channel, channels), "spec": spec.unclear}
             requirements.append(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier))
             stated.append(operand)
     return Install(tuple(requirements), tuple(stated), manager="conda", notes=tuple(dict.fromkeys(notes)), python=python)
