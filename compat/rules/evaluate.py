@@ -156,11 +156,11 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
 
 
 def severity_of(rule: Rule, facts: Facts) -> str:
-    """The severity of a rule's finding: that of presumed facts as long as one of them is in use."""
+    """The severity of a rule's finding: that of presumed facts as long as one of them says what the job does."""
     if not rule.presumed_severity:
         return rule.severity
     presuming = facts.presuming(rule.presume)
-    in_use = any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume)
+    in_use = any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume if name != "quantization")
     return rule.presumed_severity if in_use else rule.severity
 
 

@@ -23,6 +23,10 @@ TRAINER_TASKS = {
 IMPLIED = {
     "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
 }  # fmt: skip
+ADAPTER_TASKS = ("lora", "qlora")
+"""Tasks that train an adapter of peft."""
+OFFLINE_ALIASES = {"HF_HUB_OFFLINE": "TRANSFORMERS_OFFLINE"}
+"""A variable and the one that huggingface_hub reads where the first is unset or empty."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
 """Mutually exclusive sharding methods: if one of them is known to be on, the others are off."""
 
@@ -31,7 +35,7 @@ MODEL_FAMILIES = (
     "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
     "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl", "minicpm", "minicpm-o", "paligemma",
     "phi-3-vision", "pixtral", "voxtral", "deepseek-v2", "deepseek-coder-v2", "deepseek-v3", "deepseek-r1",
-    "deepseek-r1-distill", "deepseek-r1-0528-qwen3",
+    "deepseek-r1-distill", "deepseek-r1-0528-qwen3", "llama-3.1", "llama-3.2", "llama-3.3",
 )  # fmt: skip
 
 ABSENT = "absent"
@@ -98,6 +102,8 @@ class Facts:
         name = path.removeprefix("workload.")
         if name is path or name not in self._presumed:
             return False
+        if name == "features":
+            return not self.workload.features_complete and any(each not in self._features for each in self._presumed[name])
         known = path in self._given or getattr(self.workload, name) is not None
         known = known or (name == "task" and (self.workload.trainer or "").lower() in TRAINER_TASKS)
         return not known and not self._without_reported(name)
@@ -141,6 +147,8 @@ class Facts:
         known = dict.fromkeys(self.workload.features_absent or (), False)
         on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
         known.update({name: False for name, answer in answers.items() if not answer})
+        if self.value("workload.task") in ADAPTER_TASKS:
+            on.add("peft")
         if not on.isdisjoint(SHARDING):
             known.update(dict.fromkeys(SHARDING, False))
         known.update(dict.fromkeys(on, True))
@@ -152,6 +160,8 @@ class Facts:
         if f"variables.{name}" in self._given:
             return True, self._given[f"variables.{name}"]
         variables = self.environment.variables
+        if variables is not None and not variables.get(name) and name in OFFLINE_ALIASES:
+            name = OFFLINE_ALIASES[name]
         if variables is None or name not in variables:
             return name in self._presumed.get("variables_unset", ()), None
         return True, variables[name]

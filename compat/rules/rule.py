@@ -68,7 +68,7 @@ class Rule:
 
     It holds if all of ``packages`` and ``when`` hold and none of ``unless`` does. ``presume`` gives values for unknown facts:
     defaults of the libraries involved, never guesses about the machine. ``presumed_severity``, if given, is the severity as
-    long as a presumed task, precision or number is in use.
+    long as a presumed task, trainer or feature is in use.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The trainers of transformers and trl, and the task of each."""
+"""The trainers of transformers, trl, sentence-transformers and setfit, and the task of each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ TASKS = {
     "AsyncGRPOTrainer": "grpo", "GMPOTrainer": "grpo", "IterativeSFTTrainer": "sft", "SDFTTrainer": "sdft",
     "DDPOTrainer": "ddpo", "AlignPropTrainer": "alignprop",
     "Trainer": "train", "Seq2SeqTrainer": "train",
+    "SentenceTransformerTrainer": "train", "CrossEncoderTrainer": "train", "SparseEncoderTrainer": "train",
+    "SetFitTrainer": "train",
 }  # fmt: skip
-"""Class → task, from trl 0.15 to 1.16 and transformers."""
+"""Class → task, from trl 0.15 to 1.16, transformers, sentence-transformers and setfit."""
 
 _SAME = {"UnslothTrainer": "SFTTrainer", "PPOv2Trainer": "PPOTrainer", "RLOOv2Trainer": "RLOOTrainer"}
 """Other names of trl's classes, and subclasses that add nothing but a default."""
+
+_OF_SETFIT = ("Trainer", "DistillationTrainer")
+"""Trainers of setfit that bear the name of another library's; they are told as SetFitTrainer, the former name of the first."""
 
 ONLY_FROM = {"Trainer": "transformers", "Seq2SeqTrainer": "transformers"}
 """Names that other libraries use for something else."""
@@ -33,10 +38,10 @@ CONFIGS = frozenset(
 
 
 def trainer_of(dotted: str | None) -> tuple[str, str] | None:
-    """Return (trainer, task) of a class by its full name; ``None`` if it is not a trainer of transformers or trl."""
+    """Return (trainer, task) of a class by its full name; ``None`` if it is not a trainer of a known library."""
     package, _, name = (dotted or "").rpartition(".")
     root = package.partition(".")[0]
-    name = _SAME.get(name, name)
+    name = "SetFitTrainer" if root == "setfit" and name in _OF_SETFIT else _SAME.get(name, name)
     if not root or ONLY_FROM.get(name) not in (None, root):
         return None
     if name in TASKS:

@@ -59,6 +59,32 @@ def test_defaults_fill_only_what_is_unknown() -> None:
     assert (facts.is_presumed("workload.task"), facts.is_presumed("workload.batch_size")) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("workload", "used", "presumed"),
+    [
+        ({}, True, True),
+        ({"features": ["vllm"]}, True, True),
+        ({"features": ["peft"]}, True, False),
+        ({"task": "lora"}, True, False),
+        ({"features_absent": ["peft"]}, False, False),
+        ({"features": [], "features_complete": True}, False, False),
+    ],
+)
+def test_a_presumed_feature_gives_way_to_what_the_job_says(workload: dict[str, object], used: bool, presumed: bool) -> None:
+    facts = Facts(environment(workload=workload)).presuming((("features", ("peft",)),))
+    assert (facts.feature("peft"), facts.is_presumed("workload.features")) == (used, presumed)
+
+
+def test_the_hub_is_offline_by_either_variable() -> None:
+    def offline(variables: dict[str, str]) -> tuple[bool, str | None]:
+        return Facts(environment(variables=variables)).variable("HF_HUB_OFFLINE")
+
+    assert offline({"TRANSFORMERS_OFFLINE": "1"}) == (True, "1")
+    assert offline({"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "1"}) == (True, "1")
+    assert offline({"HF_HUB_OFFLINE": "0", "TRANSFORMERS_OFFLINE": "1"}) == (True, "0")
+    assert offline({}) == (False, None)
+
+
 DEVICES = [{"name": "A", "uuid": "GPU-1a"}, {"name": "B", "uuid": "GPU-2b"}, {"name": "C", "uuid": "GPU-2c"}]
 
 
@@ -106,7 +132,7 @@ def test_which_devices_of_a_kind_without_a_number_are_seen(
     [
         ("mistral", "mistral"), ("mistralai/Mistral-7B-v0.3", "mistral"), ("unsloth/mistral-7b-bnb-4bit", "mistral"),
         ("mistralai/Mixtral-8x7B-v0.1", "mixtral"), ("mistralai/Ministral-8B-Instruct", "ministral"),
-        ("Qwen/Qwen2.5-7B", "qwen2"), ("meta-llama/Llama-3.1-8B", "llama"), ("HuggingFaceH4/zephyr-7b-beta", None),
+        ("Qwen/Qwen2.5-7B", "qwen2"), ("meta-llama/Llama-3.1-8B", "llama-3.1"), ("meta-llama/Llama-2-7b-hf", "llama"), ("HuggingFaceH4/zephyr-7b-beta", None),
         ("google/gemma-2-9b-it", "gemma-2"), ("google/gemma-7b", "gemma"), ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl"),
         ("deepseek-ai/DeepSeek-V2-Lite", "deepseek-v2"), ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
         ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "deepseek-r1-distill"), ("deepseek-ai/deepseek-llm-7b-base", "deepseek"),
