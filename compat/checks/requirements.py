@@ -1,7 +1,8 @@
 """Declared requirements that an environment violates, and missing requirements of installed packages.
 
 A violated requirement is a warning: a source install, an override or a known fix may violate a pin on purpose. It is an error
-if the package then fails to import, or is compiled for the exact release it pins. Extras count if they are requested; one that
+if the package then fails to import, or is compiled for the exact release it pins, and in a file that an installer has yet to
+resolve, as it refuses such pins. Extras count if they are requested; one that
 nobody mentions raises a question if several of its pins are installed.
 """
 
@@ -300,6 +301,16 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
         fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
     )  # fmt: skip
+
+
+def refused_by_installers(finding: Finding) -> Finding:
+    """A violated requirement as what it is in a file that an installer resolves: an error, as it takes none of the two pins."""
+    pins = [version for version in finding.packages.values() if version is not None]
+    if finding.origin != "metadata" or finding.severity != "warning" or finding.verdict != "hit" or len(pins) != 2:
+        return finding
+    why = "No installer takes both pins: pip fails with ResolutionImpossible, uv with unsatisfiable requirements."
+    title = finding.title.replace(" is installed", " is pinned")
+    return replace(finding, severity="error", effect="install", title=title, why=why)
 
 
 def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, package: Package | None) -> Iterator[Fix]:

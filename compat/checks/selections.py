@@ -71,6 +71,10 @@ def judged_listing(
     checker = _Checker(relevant, contexts, known, matrix)
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
     findings = _merged(selections, contexts, known)
+    if listing.kind == "requirements" and not listing.complete:
+        from compat.checks.requirements import refused_by_installers
+
+        findings = [refused_by_installers(finding) for finding in findings]
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
 
