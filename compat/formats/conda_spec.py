@@ -24,13 +24,13 @@ _WITH_PYTORCH = ("pytorch", "conda-forge", "defaults", "main", "anaconda")
 
 
 def channel_of(name: str, stated: str | None, channels: Iterable[str]) -> str | None:
-    """Return the channel that conda takes a package from, if it is stated; of ``pytorch`` also the first that has it.
+    """Return the channel that conda takes a package from, if stated; of ``pytorch`` else the name of the first that has it.
 
     Its builds differ between channels; those of other packages are not told apart.
     """
     if stated is not None or name != "pytorch":
         return stated
-    return next((each for each in channels if each.rpartition("/")[2] in _WITH_PYTORCH), None)
+    return next((each for each in (address.rpartition("/")[2] for address in channels) if each in _WITH_PYTORCH), None)
 
 
 def distribution_name(conda_name: str) -> str:
