@@ -6,6 +6,7 @@ reported in the user's terms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from compat.records import record
@@ -59,10 +60,20 @@ class Requires(NamedTuple):
 
 @record(frozen=True)
 class Statement:
-    """The origin of a clause. ``kind``: rule, finding, asked, keep or stays; ``text`` is shown to the user."""
+    """The origin of a clause. ``kind``: rule, finding, asked, keep or stays; ``text`` is shown to the user.
+
+    For one about several releases of a ``package``, ``says`` is what it says about each of them.
+    """
 
     kind: str
     text: str
+    package: str = ""
+    says: str = ""
+
+    def about(self, versions: Mapping[str, str]) -> str:
+        """The text for the releases of one plan."""
+        version = versions.get(self.package)
+        return f"{self.package} {version} {self.says}" if version is not None else self.text
 
 
 Origin = Statement | Requires

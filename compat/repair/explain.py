@@ -9,7 +9,7 @@ from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, LEVELS, Origin, Requires, Statement
 from compat.repair.engine import contradiction
-from compat.repair.problem import Problem, Recommended
+from compat.repair.problem import Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 
@@ -38,20 +38,24 @@ def _reasons(
         ]
         newest = fitting[-1].version if fitting else ""
         others = {other: release.version for other, release in chosen.items()}
-        bad = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, {**others, name: newest})]
+        with_newest = {**others, name: newest}
+        bad = [
+            each.statement.about(with_newest).removeprefix(f"{name} {newest} ")
+            for each in relaxation.forbidden if _breaks(each, name, with_newest)
+        ]  # fmt: skip
         fixed = {each.statement for each in solver.problem.recommended if _names(each, name)}
         lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed]
-        return lacking[:1] or [f"{name} {newest}: {text}" for text in bad][:1] or [text for text, _ in asking][:1]
+        return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
     known = [f"{each.title} ({each.rule})" for each in errors if name in each.packages]
     if known:
         return known[:_MOST]
-    found = [each.statement.text for each in relaxation.forbidden if _breaks(each, name, kept)]
+    found = list(dict.fromkeys(each.statement.about(kept) for each in relaxation.forbidden if _breaks(each, name, kept)))
     wishes = (*solver.problem.asked, *solver.problem.keep)
     found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
     found += [text for text, need in asking if not before.meets(need.specifier)]
-    found += [
+    found = found or [
         f"{name} {before.version} requires {need.text}" for need in solver.needs.get(before, EMPTY).get("", ())
         if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
     ]  # fmt: skip
@@ -85,7 +89,8 @@ class Contrast:
         moved = (
             ", ".join(f"{name} {before or '—'} → {after or 'removed'}" for name, before, after in self.changes) or "no change"
         )
-        return f"{moved}: {self.cost.get(self.level, 0)} {self.level}, not {self.chosen}"
+        cost = self.cost.get(self.level, 0)
+        return f"{moved}: the same cost" if cost == self.chosen else f"{moved}: {cost} {self.level}, not {self.chosen}"
 
     def to_json(self) -> dict[str, object]:
         changes = [{"name": name, "from": before, "to": after} for name, before, after in self.changes]
@@ -111,7 +116,8 @@ def next_best(solver: Solver, solution: Solution) -> Contrast | None:
 
 def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contrast:
     current, chosen = solver.problem.current, other.chosen or {}
-    names = [name for name in sorted(current) if chosen.get(name) != current[name]]
+    moved = [name for name in sorted(current) if chosen.get(name) != current[name]]
+    names = [name for name in moved if family(name) == name and name not in solver.problem.unnamed] or moved
     changes = tuple((name, current[name].told, chosen[name].told if name in chosen else None) for name in names)
     lost = next((place for place, (one, two) in enumerate(zip(cost, other.cost)) if one != two), len(LEVELS) - 1)
     return Contrast(changes, dict(zip(LEVELS, other.cost)), LEVELS[lost], cost[lost])

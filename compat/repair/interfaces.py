@@ -46,12 +46,13 @@ def _of_consumer(consumer: str, known: Known, needed: Mapping[str, int], rows: R
         here = frozenset(version for version, public in mine.items() if public in versions)
         there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
         if here and there:
-            yield Forbidden(((consumer, here), (row.package, there)), _statement(row), ERRORS)
+            yield Forbidden(((consumer, here), (row.package, there)), _statement(row, len(here)), ERRORS)
 
 
-def _statement(row: Row) -> Statement:
-    text = f"{row.consumer} {row.version} imports {row.what} of {row.package} when it is imported ({row.path}:{row.line})"
-    return Statement("finding", text)
+def _statement(row: Row, releases: int) -> Statement:
+    says = f"imports {row.what} of {row.package} when it is imported"
+    others = f" and {releases - 1} more" if releases > 1 else ""
+    return Statement("finding", f"{row.consumer} {row.version}{others} {says} ({row.path}:{row.line})", row.consumer, says)
 
 
 def _public(release: Release) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import permutations
 
-from compat.checks import derived_findings
+from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
@@ -56,9 +56,9 @@ def findings(
 
 
 def to_fix(found: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:
-    """The findings that a plan has to fix: errors, and what the policy counts among them."""
+    """The findings that a plan has to fix: errors, and what the policy counts among them, each of them once."""
     return tuple(
-        each for each in found
+        each for each in deduplicated(found)
         if policy.warnings or each.severity == "error" or (policy.contradictions and each.origin == "metadata")
     )  # fmt: skip
 

@@ -44,3 +44,13 @@ def test_releases_without_what_the_code_uses_are_forbidden(tmp_path: Path) -> No
     found = [each for each in forbidden(environment, known) if "ORPOTrainer(tokenizer=)" in each.statement.text]
     assert [each.together for each in found] == [(("trl", frozenset({"0.12.0", "0.16.0"})),)]
     assert not any("typo" in each.statement.text for each in forbidden(environment, known))
+
+
+def test_the_reason_names_the_release_of_the_plan() -> None:
+    """One clause is about every release with the line; what is said of a plan is about the one in it, without the others."""
+    known = _known(peft=("0.15.0", "0.15.1", "0.15.2"), accelerate=("0.26.0",))
+    (found,) = forbidden(Environment(), known)
+    assert "and 2 more imports" in found.statement.text
+    said = found.statement.about({"peft": "0.15.1", "accelerate": "0.26.0"})
+    assert said.startswith("peft 0.15.1 imports accelerate")
+    assert ".py:" not in said

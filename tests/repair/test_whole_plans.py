@@ -14,8 +14,8 @@ from compat.repair.inputs import problem_of
 from compat.repair.problem import Policy
 from compat.repair.relaxation import Relaxation
 from compat.repair.target import Need
-from compat.repair.whole_plans import WholePlans, findings, planned
-from compat.rules.compiled import Matrix
+from compat.repair.whole_plans import WholePlans, findings, planned, to_fix
+from compat.rules.compiled import Matrix, open_matrix
 
 TORCH = tuple(Release("torch", version) for version in ("2.4.0", "2.5.1", "2.6.0", "2.7.0", "2.7.0+cu128", "2.8.0"))
 OTHERS = {"trl": Release("trl", "0.17.0"), "numpy": Release("numpy", "1.26.4")}
@@ -109,3 +109,14 @@ def test_what_conda_installed_is_as_it_is(tokenizers: str, possible: bool) -> No
     needs = {old: {"": (Need("tokenizers", "<0.22", ()),)}, new: {"": (Need("tokenizers", ">=0.22", ()),)}}
     relaxation = Relaxation(problem, {"transformers": (old, new)}, needs)
     assert (best(relaxation.clauses) is not None) is possible
+
+
+def test_an_error_that_a_rule_and_the_source_tell_is_fixed_once() -> None:
+    """As in what ``check`` prints: the missing name is in the title of the rule about the same packages."""
+    there = Environment(
+        python="3.11", os="linux", machine="x86_64",
+        distributions=(Distribution("peft", "0.21.2"), Distribution("accelerate", "0.21.0"), Distribution("torch", "2.8.0")),
+    )  # fmt: skip
+    found = to_fix(findings(there, open_matrix()), Policy())
+    rules = [each.rule for each in found if {"peft", "accelerate"} == set(each.packages)]
+    assert rules == ["peft-needs-clear-device-cache"]
