@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
-from compat.diagnosis.named_releases import Named
+from compat.diagnosis.named import Named
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
 from compat.interfaces.changes import Change, changes

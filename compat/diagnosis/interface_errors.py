@@ -21,7 +21,8 @@ from compat.diagnosis.frame_packages import (
     where,
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
-from compat.diagnosis.named_releases import Named, home, of_attribute, of_flags, of_keyword, of_member, of_name
+from compat.diagnosis.named import Named
+from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name
 from compat.diagnosis.overrides import behind_its_peers, expected_object, overridden
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
@@ -82,7 +83,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     known = _in_tables(lack, error)
     if known is None and (found := overridden(lack, error, facts)):
         return found
-    known = known or changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
+    known = _changed(known, lack, error, facts)
     if known is None and (found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
         return found
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
@@ -93,6 +94,20 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
+    """Return what the tables know, or else what changed inside a package.
+
+    The latter not if the class is more likely that of another package, where it did not change.
+    """
+    if tabled is not None and not tabled.partly:
+        return tabled
+    known = changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
+    if known is not None and known.doubt and lack.kind not in _OF_A_MODULE and not error.frames:
+        module = home(lack.owner.partition(".")[0], ())
+        known = known if module is None or distribution_of_module(module) == known.package else None
+    return known or tabled
 
 
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -224,7 +239,8 @@ def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _known(lack: Lack, error: RaisedError) -> Named | None:
     """Return which releases have the name, by the tables of published source; ``None`` if they do not list it."""
-    return _in_tables(lack, error) or changed(lack, modules_of(error))
+    known = _in_tables(lack, error)
+    return known if known is not None and not known.partly else changed(lack, modules_of(error)) or known
 
 
 def _in_tables(lack: Lack, error: RaisedError) -> Named | None:

@@ -14,7 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from compat.checks.code import releases
-from compat.interfaces.at_once import place_of
+from compat.diagnosis.named import Named
 from compat.interfaces.code.explained import Explained, Reason, explained
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
@@ -23,9 +23,7 @@ from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import tracked
-from compat.model import Fix
-from compat.records import record, replace
-from compat.versions import is_version, key_of
+from compat.records import replace
 
 LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
@@ -38,74 +36,6 @@ _CONFIGURATIONS = (
 """Classes that script arguments are parsed into, most specific first."""
 _MOST_HOLES = 3
 """Releases within a range that are excluded one by one."""
-
-
-@record(frozen=True)
-class Named:
-    """A name (``trl.GRPOConfig``), the releases of ``package`` that have it, and its name in other releases.
-
-    ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package;
-    ``read``: the releases in the tables, in order.
-    ``again``: the first release of a later series that has it again, after one that does not.
-    ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
-    ``call``: the name is a call that these releases accept.
-    """
-
-    what: str
-    package: str
-    specifier: str
-    span: str
-    why: str
-    renamed: str | None
-    lacks: tuple[str, ...]
-    leans: bool
-    read: tuple[str, ...]
-    doubt: str = ""
-    derived: bool = False
-    again: str | None = None
-    call: bool = False
-
-    def lacked_by(self, version: str) -> bool:
-        """Whether a release lacks the name; a development version counts as the release it precedes.
-
-        A release that the tables do not have may lack what the nearest older or newer one in them lacks; the number of a
-        development version among them (``0.0.0.dev7``) says nothing.
-        """
-        known = version.partition(".dev")[0]
-        if not self.unread(version):
-            return place_of(self.lacks, known) is not None
-        at = sum(key_of(each) < key_of(version) for each in self.read)
-        return any(each in self.lacks for each in self.read[max(at - 1, 0) : at + 1])
-
-    def unread(self, version: str) -> bool:
-        """Whether a release is in none of the tables: older or newer than all, or a build between two of them."""
-        return is_version(version) and ".dev" not in version and place_of(self.read, version) is None
-
-    @property
-    def gone(self) -> bool:
-        """Whether the newest release no longer has the name."""
-        return "<=" in self.specifier
-
-    @property
-    def title(self) -> str:
-        return f"{self.what} {'works with' if self.call else 'is in'} {self.package} {self.span}"
-
-    def sentence(self) -> str:
-        """How the releases are known, as one or two sentences."""
-        return f"Its published source says so{f': {self.why}' if self.why else ''}.{self.doubt}"
-
-    def fixes(self, installed: str | None) -> Iterator[Fix]:
-        """Yield the fixes: the name in other releases, if known, and a release that has this one."""
-        kind = "pin"
-        if installed is not None:
-            kind = "downgrade" if self.gone else "upgrade"
-        if self.renamed is not None:
-            yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
-        has = f"{'accepts' if self.call else 'has'} {self.what}"
-        yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')
-        if self.again is not None:
-            spec = f">={self.again}"
-            yield Fix("upgrade", self.package, spec, f"{has} again", f'pip install "{self.package}{spec}"')
 
 
 def of_name(module: str, name: str | None) -> Named | None:
@@ -306,22 +236,23 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     found = next((one for one in explained(ranges, reverse, known) if one.package == package), None)
     if found is None or found.first is None:
         return None
-    if not _is_seen(each.need, found.package, found.range):
+    seen = _seen(each.need, found.package, found.range)
+    if not any(seen):
         return None  # no release shows it: they are only not known to lack it
     base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
     if base is not None:  # a base in another package accepts it, so that package's releases decide
         home, _, top = base.rpartition(".")
         return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
     named = _named(each, found.package, found)
-    return named if named.specifier else None  # only pre-releases lack it
+    return replace(named, partly=not all(seen)) if named.specifier else None  # else only pre-releases lack it
 
 
-def _is_seen(need: Need, package: str, range_: Range) -> bool:
-    """Whether some release is known to have a name of a module: of many modules, the tables have only some of the names."""
+def _seen(need: Need, package: str, range_: Range) -> list[bool]:
+    """For each release without a gap: whether it is known to have a name; of many modules, the tables have only some names."""
     if need.kind != "attribute" and (need.kind != "import" or need.name is None):
-        return True
+        return [True]
     answers = (releases().answer(package, version, need) for version in range_.versions if version in range_.allowed)
-    return any(answer.met is True or answer.lean is not None for answer in answers)
+    return [answer.met is True or answer.lean is not None for answer in answers]
 
 
 def _base(need: Need, range_: Range) -> str | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import PLAIN, changed, first_of_peers, owner_of_method
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
-from compat.diagnosis.named_releases import Named, home, of_keyword
+from compat.diagnosis.named import Named
+from compat.diagnosis.named_releases import home, of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix

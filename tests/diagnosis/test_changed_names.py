@@ -104,3 +104,15 @@ def test_the_releases_that_have_a_name_and_not_only_its_module() -> None:
 def test_a_wrapped_message_and_one_in_a_sentence(text: str) -> None:
     (finding,) = said(text, with_release("vllm", "0.22.1"))
     assert (finding.verdict, spec_of(finding)) == ("hit", ">=0.8.3,<=0.21.0")
+
+
+def test_a_buffer_that_a_module_registers_is_a_member() -> None:
+    error = "AttributeError: 'LlamaRotaryEmbedding' object has no attribute 'cos_cached'"
+    (finding,) = said(trace(error, "auto_gptq/nn_modules/fused_llama_attn.py", "transformers/models/llama/modeling_llama.py"))
+    assert set(finding.packages) == {"auto-gptq", "transformers"}
+    assert "<=4.40.2" in [fix.spec for fix in finding.fixes]
+
+
+def test_a_class_of_another_package_that_did_not_change_there() -> None:
+    """Every transformers has it, so that a change in unsloth's class of that name tells nothing."""
+    assert said("AttributeError: 'LlamaRotaryEmbedding' object has no attribute 'inv_freq'\n") == []

@@ -285,3 +285,17 @@ def test_decorators_and_aliases_survive_packing() -> None:
     assert found.wrappers == {"taking": ("gone",), "hiding": None}
     assert found.aliases == ("mine.new", "mine.old")
     assert unpack_module(pack_module(found)) == found
+
+
+def test_names_that_a_module_registers_are_attributes_of_its_objects() -> None:
+    source = (
+        "class Rotary(Module):\n"
+        "    def __init__(self):\n"
+        "        self.register_buffer('cos_cached', f(), persistent=False)\n"
+        "        self.register_parameter(name(), None)\n"
+        "        self.add_module('inner', Linear())\n"
+        "        other.register_buffer('elsewhere', 1)\n"
+    )
+    found = read_module(source.encode(), "m").definitions["Rotary"]
+    assert isinstance(found, Class)
+    assert found.instance == ("cos_cached", "inner")
