@@ -44,7 +44,7 @@ def _reasons(
             for each in relaxation.forbidden if _breaks(each, name, with_newest)
         ]  # fmt: skip
         fixed = {each.statement for each in solver.problem.recommended if _names(each, name)}
-        lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed]
+        lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed or name in each.packages]
         return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}

@@ -16,7 +16,7 @@ from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.clauses import Statement
 from compat.repair.problem import Policy
-from compat.repair.relaxation import Forbidden
+from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.rules import level_of
 from compat.rules import evaluate as rules
 from compat.rules.compiled import Matrix
@@ -102,6 +102,9 @@ class WholePlans:
             level = level_of(each.severity, warnings=self._warnings)
             if names and level is not None:
                 yield from self._generalised(each, level, names, chosen, known)
+            elif level is not None and len(each.packages) == 1:  # a module that nothing installed provides
+                statement = Statement("finding", f"{each.title} ({each.rule})")
+                yield Forbidden(tuple((name, frozenset((ABSENT,))) for name in each.packages), statement, level)
 
     def _moves(self, name: str, chosen: Mapping[str, Release]) -> bool:
         return name in self._current and name in chosen and chosen[name].version != self._current[name].version

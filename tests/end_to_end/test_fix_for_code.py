@@ -72,3 +72,17 @@ def test_a_repair_does_not_walk_into_one(fix: Fix) -> None:
         "peft": ("0.14.0", "0.15.0"),
         "accelerate": ("0.26.0", "0.32.0"),
     }
+
+
+def test_what_the_script_imports_and_nothing_provides_is_added(
+    compat: Run, fix: Fix, index: IndexServer, tmp_path: Path
+) -> None:
+    """The file lists what gets installed; a module that no table knows stays an error, as nothing tells what provides it."""
+    fix("accelerate==0.32.0\n")  # writes the files
+    own = {"COMPAT_CACHE_DIR": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "PIP_RETRIES": "0"}
+    where = ("--index-url", index.url, "--python-version", "3.11", "--write", "--script", "train.py")
+    (tmp_path / "train.py").write_text("import accelerate\nimport peft\n", encoding="utf-8")
+    done = compat("fix", "requirements.txt", *where, cwd=tmp_path, **own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "because train.py imports peft, which no installed package provides (missing-peft)" in " ".join(done.stdout.split())
+    assert (tmp_path / "requirements.txt").read_text().splitlines() == ["accelerate==0.32.0", "peft==0.15.0"]
