@@ -102,9 +102,13 @@ class WholePlans:
             level = level_of(each.severity, warnings=self._warnings)
             if names and level is not None:
                 yield from self._generalised(each, level, names, chosen, known)
-            elif level is not None and len(each.packages) == 1:  # a module that nothing installed provides
-                statement = Statement("finding", f"{each.title} ({each.rule})")
+            elif level is not None and len(each.packages) == 1 and not self._is_there(*each.packages):
+                statement = Statement("finding", f"{each.title} ({each.rule})")  # a module that nothing installed provides
                 yield Forbidden(tuple((name, frozenset((ABSENT,))) for name in each.packages), statement, level)
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a package is installed in any version, known or not."""
+        return any(copy.name == name for copy in self._environment.distributions or ())
 
     def _moves(self, name: str, chosen: Mapping[str, Release]) -> bool:
         return name in self._current and name in chosen and chosen[name].version != self._current[name].version

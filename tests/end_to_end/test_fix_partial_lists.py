@@ -413,3 +413,14 @@ def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer,
     done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "this file pins every build: take pytorch from conda-forge" in " ".join(done.stdout.split())
+
+
+def test_a_range_of_conda_is_left_with_what_to_do(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Its release is not known, and it is not a package that is missing."""
+    index.add("torch", {"1.12.1": release("2022-08-05"), "2.8.0": release("2025-08-06")})
+    text = "channels: [pytorch]\ndependencies:\n  - python=3.11\n  - pytorch=2.5\n  - pytorch-cuda=12.4\n"
+    (tmp_path / "environment.yml").write_text(text)
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert 'conda install --override-channels -c conda-forge "pytorch-gpu>=2.8.0"' in done.stdout
+    assert (tmp_path / "environment.yml").read_text() == text
