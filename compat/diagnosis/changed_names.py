@@ -15,7 +15,7 @@ from compat.diagnosis.named import Named
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
 from compat.interfaces.changes import Change, changes
-from compat.records import record
+from compat.records import record, replace
 from compat.versions import key_of
 
 _KINDS = {
@@ -147,10 +147,37 @@ def _merged(found: Sequence[Change]) -> _Releases | None:
 
 
 def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | None) -> Named | None:
-    """Return the releases as one run, perhaps with a second one; ``None`` if there are more.
+    """Return the releases of what the error lacks; ``guess`` states what was guessed to find the name."""
+    of_class = lack.kind not in (NAME, ATTRIBUTE, MODULE)
+    shown = any(module.replace("_", "-") == found.package for module in modules)
+    unsaid = f" The message does not say whose {lack.owner} it is." if of_class and not shown else ""
+    call = lack.kind == CALL
+    what = f"{found.owner}.{lack.name}" if guess and of_class else f"{lack.owner}() without {lack.name}" if call else lack.what
+    named = _in_runs(found, what, call=call)
+    return None if named is None else replace(named, doubt=guess or unsaid, derived=guess is not None)
 
-    ``guess`` states what was guessed to find the name.
-    """
+
+def option(package: str, name: str, has: Collection[str], known: Sequence[str]) -> Named | None:
+    """Return the releases of a program that accept an option; ``None`` if all or none do, or with several gaps."""
+    good = tuple(version for version in known if version in has)
+    bad = tuple(version for version in known if version not in has)
+    return _in_runs(_Releases(package, "", good, bad, tuple(known)), name, call=False) if good and bad else None
+
+
+def field(name: str, packages: Collection[str]) -> Named | None:
+    """Return the releases in which a data class of one of the packages has a field: an option, or a key of a configuration."""
+    found = [each for each in changes().of(name) if each.kind == table.FIELD and each.package in packages]
+    if len({each.package for each in found}) != 1:
+        return None
+    has = {version for each in found for version in each.has}
+    decided = has.union(*(each.lacks for each in found))
+    known = [version for version in found[0].known if version in decided and not Version(version).is_prerelease]
+    owners = {each.owner for each in found}
+    return option(found[0].package, f"{next(iter(owners))}({name}=)" if len(owners) == 1 else f"the option {name}", has, known)
+
+
+def _in_runs(found: _Releases, what: str, *, call: bool) -> Named | None:
+    """Return the releases as one run, perhaps with a second one; ``None`` if there are more."""
     runs = _runs(found)
     if len(runs) > 2:
         return None
@@ -160,13 +187,8 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | No
     closed = bool(after) or last != found.known[-1]
     span = f"from {first} {f'to {last}' if closed else 'on'}" if before else f"up to {last}"
     again = runs[1][0] if len(runs) > 1 else None
-    of_class = lack.kind not in (NAME, ATTRIBUTE, MODULE)
-    shown = any(module.replace("_", "-") == found.package for module in modules)
-    unsaid = f" The message does not say whose {lack.owner} it is." if of_class and not shown else ""
-    call = lack.kind == CALL
-    what = f"{lack.owner}() without {lack.name}" if call else lack.what
     return Named(
-        what=f"{found.owner}.{lack.name}" if guess and of_class else what,
+        what=what,
         package=found.package,
         specifier=",".join((*([f">={first}"] if before else ()), *([f"<={last}"] if closed else ()))),
         span=span if again is None else f"{span} and again from {again} on",
@@ -175,8 +197,6 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | No
         lacks=found.bad,
         leans=False,
         read=found.known,
-        doubt=guess or unsaid,
-        derived=guess is not None,
         again=again,
         call=call,
     )

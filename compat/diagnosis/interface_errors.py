@@ -37,6 +37,7 @@ from compat.diagnosis.python_messages import (
     lack_in,
     of_release,
 )
+from compat.diagnosis.refused_options import refused_options
 from compat.model import Finding, Fix
 from compat.records import record, replace
 
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from compat.rules.facts import Facts
 
 
-_FLAGS = re.compile(
-    r"(?:not used by the (?:HfArgumentParser|TrlParser)|Unknown arguments from config file): [\[{](?P<flags>[^\]}]{1,2000})"
-)
 _DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
 FIND_IT = Fix(
     kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
@@ -66,11 +64,9 @@ class _Sides:
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return findings for a missing name, a rejected call or unused flags, from the tables of published source if listed."""
-    if error.exception is None:
-        return []
-    if match := _FLAGS.search(error.message):
-        return _unused(match["flags"], error, facts)
-    lack = lack_in(error.message)
+    if found := _of_options(error, facts):
+        return found
+    lack = None if error.exception is None else lack_in(error.message)
     if lack is None:
         return _at_unknown_location(error, facts)
     if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
@@ -94,6 +90,13 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding for the first of the refused options that the tables know."""
+    involved = [*map(distribution_of_module, modules_of(error)), *(each.name for each in facts.environment.distributions or ())]
+    found = (_lacking(known, error, facts) for known in refused_options(error.message, involved))
+    return next(filter(None, found), [])
 
 
 def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
@@ -229,12 +232,6 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
         for each in (*rows.judge(facts), *rows.unreached(facts.environment))
         if re.search(rf"\b{name}\b", f"{each.title} {each.why}") and (provider is None or provider in each.packages)
     ][:2]
-
-
-def _unused(listed: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return findings for arguments that no configuration of the installed releases has; values may follow the flags."""
-    flags = re.findall(r"--(\w+)", listed) or re.findall(r"['\"](\w+)['\"]", listed)
-    return next((found for known in of_flags(flags[:4]) if (found := _lacking(known, error, facts))), [])
 
 
 def _known(lack: Lack, error: RaisedError) -> Named | None:

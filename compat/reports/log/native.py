@@ -48,6 +48,7 @@ _NATIVE = (
     _Native(FAILURE, "' not found", r"version [`'](?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found"),
     _Native(FAILURE, "DLL load failed"),
     _Native(FAILURE, "Failed to load dynamic shared library"),
+    _Native(FAILURE, "error: unrecognized arguments: "),
     # the device
     _Native(FAILURE, "no kernel image is available"),
     _Native(FAILURE, "CUDA error", r"CUDA error(?::| \d| \()"),
