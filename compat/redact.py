@@ -97,6 +97,8 @@ def _compile() -> tuple[_Pattern, ...]:
             re.compile(r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)[^\s\"<>/@]{1,200}@(?=[\w\[])"),
             f"{HIDDEN}@",
         ),
+        # a password that begins like the next scheme does
+        ("://", re.compile(r"(?<=//)[^\s'\"<>`|:/@]{0,80}://[^\s'\"<>`|@]{1,400}@(?=[\w\[])"), f"{HIDDEN}@"),
         # bob:password@host, but not image:tag@sha256:…
         (
             "@",

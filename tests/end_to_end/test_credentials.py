@@ -245,6 +245,12 @@ def test_what_looks_like_a_credential_and_is_none_is_kept() -> None:
         assert redacted(text) == text
 
 
+@pytest.mark.parametrize("user", ["", "ci", "me,you"])
+@pytest.mark.parametrize("password", ["///", "//x", "//x//", "//https:"])
+def test_a_password_that_begins_like_a_scheme(user: str, password: str) -> None:
+    assert CANARY not in redacted(f"see https://{user}:{password}{CANARY}@pkgs.example/simple, please")
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(
     st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=30),
