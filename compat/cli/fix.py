@@ -35,7 +35,8 @@ def run(options: Options) -> int:
         print(f"compat: {locked}", file=sys.stderr)
     found = repair_of(options, matrix)
     case, errors, plan, steps = found.case, found.errors, found.plan, found.written
-    code = _code(errors, plan)
+    unread = case.listing.unread if case.listing is not None else ()
+    code = _code(errors, plan) or (UNDECIDED if unread else 0)
     if options.one("format") == "json":
         from compat.model import Report
 
@@ -50,7 +51,7 @@ def run(options: Options) -> int:
         from compat.output.plan import shown_plan
 
         if code == UNDECIDED and not plan.stands:
-            raise Undecided(_why_not(plan))
+            raise Undecided(unread[0] if unread and not errors else _why_not(plan))
         emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
         emit("".join(edits_difference(edit) for edit in steps.edits))
         if steps.refused and not options.flag("write"):

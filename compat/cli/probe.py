@@ -34,7 +34,10 @@ _ABSENT = " is not installed"
 
 
 def run(options: Options) -> int:
-    """Probe the stack; returns 0 if nothing failed, 1 if a probe failed, 3 if ``--require-device`` found no accelerator."""
+    """Probe the stack.
+
+    Returns 0 if nothing failed, 1 if a probe failed, 3 if no accelerator was probed although one is named or required.
+    """
     request = requested(options)
     machine = read_machine(options.one("python"), open_matrix(()))
     report = probe(request, machine.environment)
@@ -72,7 +75,7 @@ def requested(options: Options) -> Request:
         trainer=trainer,
         launcher=options.one("launcher"),
         limit=seconds_of(options.one("timeout"), LIMITS[depth]),
-        device_required=options.flag("require-device"),
+        device_required=options.flag("require-device") or options.one("device") not in (None, "all", "cpu"),
     )
 
 

@@ -126,6 +126,14 @@ def test_exit_codes() -> None:
     assert exit_code((passed, failed, absent), device_required=True) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "required"),
+    [((), False), (("--device", "cpu"), False), (("--device", "cuda"), True), (("--device", "cuda:1"), True), (("--require-device",), True)],
+)  # fmt: skip
+def test_a_named_accelerator_is_required(words: tuple[str, ...], required: bool) -> None:
+    assert request(*words).device_required == required
+
+
 def test_results_before_a_crash_survive_and_what_is_left_is_run(tmp_path: Path) -> None:
     body = HELLO + (
         "if not job['skip']:\n"

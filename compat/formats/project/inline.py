@@ -94,6 +94,9 @@ def _draft(document: Table, places: Places) -> Draft:
 # --- A Python script as a format: its inline metadata, and the training it starts.
 
 
+_NO_PACKAGES = "it lists no packages; 'compat doctor -- python SCRIPT' compares what it imports with an environment"
+
+
 class PythonScript(Format):
     """A Python script: its inline metadata (PEP 723), and the workload read from its code."""
 
@@ -146,7 +149,7 @@ class PythonScript(Format):
                     variables={**facts.variables, **(listing.context.variables or {})} or None,
                 ),
             )
-            for listing in found or (Listing(file=path, kind="script"),)
+            for listing in found or (Listing(file=path, kind="script", notes=(_NO_PACKAGES,)),)
         )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.errors import InputError
-from compat.formats.project.inline import read_inline_script
+from compat.formats.project.inline import PythonScript, read_inline_script
 from compat.model import Source
 
 SCRIPT = """\
@@ -73,3 +75,13 @@ def test_what_is_wrong_is_an_input_error(text: str, line: int | None) -> None:
         read_inline_script("train.py", text)
     assert caught.value.file == "train.py"
     assert line is None or caught.value.line == line
+
+
+def test_a_script_that_lists_nothing_says_how_its_imports_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\n")
+    (listing,) = PythonScript().read(str(tmp_path / "train.py"), "import torch\n")
+    assert listing.entries == ()
+    assert any("compat doctor -- python SCRIPT" in note for note in listing.notes)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (listing,) = PythonScript().read(str(tmp_path / "train.py"), SCRIPT)
+    assert not any("lists no packages" in note for note in listing.notes)
