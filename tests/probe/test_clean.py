@@ -107,10 +107,13 @@ def test_the_command_in_both_formats(compat: Callable[..., subprocess.CompletedP
     }
 
 
-def test_no_accelerator_is_no_failure_unless_one_is_required(compat: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_no_accelerator_is_no_failure_unless_one_is_named_or_required(
+    compat: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     needs("torch")
-    words = ("probe", "--device", "cuda:0", "--only", "matmul", "--python", sys.executable)
+    words = ("probe", "--quick", "--only", "matmul", "--python", sys.executable)
     done = compat(*words, CUDA_VISIBLE_DEVICES="-1")
     assert done.returncode == 0
     assert "could not run: no accelerator" in done.stdout
     assert compat(*words, "--require-device", CUDA_VISIBLE_DEVICES="-1").returncode == 3
+    assert compat(*words, "--device", "cuda:0", CUDA_VISIBLE_DEVICES="-1").returncode == 3
