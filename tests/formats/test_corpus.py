@@ -57,6 +57,7 @@ class Meant(NamedTuple):
 
 
 CALLED_BY_PIP = "conda's package pytorch holds the distribution torch; source.name keeps conda's name"
+ONLY_CHANNEL = "no channel stated: the first of the file's channels that has PyTorch"
 PLATFORM = "where builds for several platforms are listed, the platform is the marker"
 SELECTOR = "a comment # [linux] is a condition"
 PINNED = "the commit says it; what was asked for is not kept beside it"
@@ -79,6 +80,7 @@ TEXT_GENERATION = "pyproject/huggingface__text-generation-inference__922cc38f__p
 
 MEANT = (
     Meant("conda/*pixi.lock conda/*conda-lock.yml conda/ContextualAI* conda/konstantin*environment.yml", "pytorch", "name", "pytorch", "torch", CALLED_BY_PIP),
+    Meant("conda/ContextualAI*environment.yaml", "pytorch", "source.channel", "", "pytorch", ONLY_CHANNEL),
     Meant("conda/*pixi.lock conda/*conda-lock.yml", "*", "marker", "", "*sys_platform == *", PLATFORM),
     Meant("conda/konstantin*environment.yml", "pytorch-cuda", "marker", "", "sys_platform == *", SELECTOR),
     Meant("conda/CCRI-POPROX__poprox-recommender__e7f6b95c__pixi.lock", "poprox-concepts", "source.requested_revision", "v0.1.0", "", PINNED),
