@@ -38,6 +38,7 @@ from compat.diagnosis.python_messages import (
     of_release,
 )
 from compat.diagnosis.refused_options import refused_options
+from compat.diagnosis.refused_values import refused_values
 from compat.model import Finding, Fix
 from compat.records import record, replace
 
@@ -64,7 +65,7 @@ class _Sides:
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return findings for a missing name, a rejected call or unused flags, from the tables of published source if listed."""
-    if found := _of_options(error, facts):
+    if found := _of_options(error, facts) or _of_values(error, facts):
         return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None:
@@ -97,6 +98,11 @@ def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:
     involved = [*map(distribution_of_module, modules_of(error)), *(each.name for each in facts.environment.distributions or ())]
     found = (_lacking(known, error, facts) for known in refused_options(error.message, involved))
     return next(filter(None, found), [])
+
+
+def _of_values(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding for a refused string that other releases accept."""
+    return next((_lacking(known, error, facts) for known in refused_values(error, facts)), [])
 
 
 def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> Named | None:

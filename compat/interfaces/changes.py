@@ -17,9 +17,9 @@ from compat.interfaces.table import FOLDER, header_of, value_of
 from compat.records import record
 
 MAGIC = b"changes1"
-KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW = "krmfnMN"
+KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW, VALUE = "krmfnMNv"
 """What changed: an argument that is accepted or required, a member of a class, one that is a data class's field, a name of a
-module, a module; a member of a public class that is new since some release."""
+module, a module; a member of a public class that is new since some release; a string that a container holds."""
 
 _Row: TypeAlias = tuple[str, int, str, str, list[int], list[int]]
 """Kind, number of the package, module, owner, and the runs of releases that have it and that lack it."""
@@ -81,11 +81,24 @@ def _releases(known: list[str], spans: list[int]) -> tuple[str, ...]:
     return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
 
 
-_opened: list[Changes] = []
+_opened: dict[str, Changes] = {}
 
 
 def changes() -> Changes:
-    """Return the shipped table, opened once."""
-    if not _opened:
-        _opened.append(Changes(read_table(os.path.join(FOLDER, "changes.bin"))))
-    return _opened[0]
+    """Return the shipped table of changes, opened once."""
+    return _table("changes.bin")
+
+
+def values() -> Changes:
+    """Return the shipped table of accepted strings, whose owners are the containers that hold them, opened once.
+
+    An owner that begins with ``=`` is a variable or a field that is compared with them, in any module; one that ends with
+    ``()`` a function that registers them. ``lacks``: the releases that have the container without the string.
+    """
+    return _table("values.bin")
+
+
+def _table(file: str) -> Changes:
+    if file not in _opened:
+        _opened[file] = Changes(read_table(os.path.join(FOLDER, file)))
+    return _opened[file]

@@ -1,0 +1,177 @@
+"""Find the releases that accept a string that an error refuses: a quantization method, a loss type, a parser, a key.
+
+What the string was given for is said by the message (``Unknown quantization method: moe_wna16``) or by the line that failed
+(``ROPE_INIT_FUNCTIONS[self.rope_type]``). The name of a container in the table of accepted strings has to agree with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from compat.diagnosis.changed_names import option
+from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of
+from compat.diagnosis.named import Named
+from compat.interfaces.changes import Change, values
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+_HEAD = 400
+"""Characters of a message that are searched: what follows lists what is accepted."""
+_REFUSES = re.compile(
+    r"\b(?:unknown|unsupported|unrecognized|invalid|undefined|unexpected|does not support|only possible)\b"
+    r"|\bnot (?:a )?(?:valid|supported|recognized|found|known)\b|\b(?:must|should|can only) be (?:one of|either|in)\b",
+    re.IGNORECASE,
+)
+_ACCEPTED = re.compile(
+    r"[\s,.;-]*(?:\((?:choose|chose) from|(?:please )?(?:select|choose) (?:one )?(?:of|from)|(?:must|should) be (?:one )?of"
+    r"|\b(?:supported|available|valid|possible|allowed|accepted|known|registered) [\w ]{1,40}?(?:are|is)?:|available tasks are"
+    r"|the only possible|expected one of).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What the release does accept, up to the end of the message."""
+_VALUE = r"(?P<value>[A-Za-z][\w.+:/-]{1,39})"
+_LITERAL = re.compile(
+    r"\n(?P<field>\w[\w.]{0,80})\n\s*Input should be [^\n]{1,1000}\[type=(?:literal_error|enum), input_value='" + _VALUE
+)
+_OPTION = re.compile(r"argument (?P<option>--[\w-]{2,60})[^:\n]{0,20}: invalid choice: '?" + _VALUE)
+_KEY = re.compile(rf"\s*['\"]{_VALUE}['\"]\s*\Z")
+_STRING = re.compile(r"[A-Za-z][\w.+:/-]{0,38}\w")
+_PROGRAMS = {"vllm": "vllm", "api_server": "vllm", "sglang": "sglang", "launch_server": "sglang", "lmdeploy": "lmdeploy"}
+"""Names under which the parsers of programs report errors, and their packages."""
+_SAY_NOTHING = frozenset(
+    (
+        "alia", "all", "arg", "auto", "available", "by", "cfg", "choice", "cl", "class", "classe", "config",
+        "configuration", "dict", "detector", "entry", "enum", "for", "func", "function", "global", "interface",
+        "item", "key", "kind", "known", "list", "manager", "map", "mapping", "method", "mode", "module", "name",
+        "of", "register", "registry", "str", "string", "supported", "table", "the", "to", "type", "valid",
+        "value",
+    )
+)  # fmt: skip
+"""Words in the names of containers that do not say what they hold."""
+
+
+@record(frozen=True)
+class _Refused:
+    """``value`` that was given for something: ``words`` name it, or ``container`` is what it was looked up in.
+
+    ``what``: the value as a user would write it, if the message shows that.
+    """
+
+    value: str
+    words: frozenset[str]
+    what: str | None = None
+    container: str | None = None
+
+
+def refused_values(error: RaisedError, facts: Facts) -> Iterator[Named]:
+    """Yield what is known of the first string in a message that the release refuses and other releases accept."""
+    involved = [*map(distribution_of_module, modules_of(error)), *_programs(error.message)]
+    installed = {each.name for each in facts.environment.distributions or ()}
+    for refused in _refused(error):
+        one = _of_one_package(list(_fitting(refused, error)), involved, installed)
+        known = _named(refused, one) if one else None
+        version = None if known is None else version_of(known.package, facts)
+        if known is not None and (version is None or known.lacked_by(version)):
+            yield known
+            return
+
+
+def _refused(error: RaisedError) -> Iterator[_Refused]:
+    message = error.message
+    if match := _LITERAL.search(message):
+        name, value = match["field"].rpartition(".")[2], match["value"]
+        yield _Refused(value, _words(name), f"{name}={value!r}")
+    elif match := _OPTION.search(message):
+        yield _Refused(match["value"], _words(match["option"]), f"{match['option']} {match['value']}")
+    elif (match := _KEY.match(message)) and (error.exception or "KeyError").endswith("KeyError"):
+        code = (error.frames[-1].code or "") if error.frames else ""
+        for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", code) or [""]:
+            what = f"{name}[{match['value']!r}]" if name else None
+            yield _Refused(match["value"], _words(name), what, name)
+    elif _REFUSES.search(message):
+        head = _ACCEPTED.sub("", message[:_HEAD])
+        for value in dict.fromkeys(_STRING.findall(head)):
+            yield _Refused(value, _words(head) - _words(value))
+
+
+def _fitting(refused: _Refused, error: RaisedError) -> list[Change]:
+    """Return the containers of the string that agree with what the message names; for a key, first those of that name.
+
+    Of a key whose container no line shows, those in the module that failed.
+    """
+    found = values().of(refused.value)
+    if refused.container is not None:
+        if same := [each for each in found if refused.container == _name(each)]:
+            return same
+        if not refused.container:
+            path = error.frames[-1].file.replace("\\", "/").removesuffix(".py") if error.frames else ""
+            return [each for each in found if each.module and path.endswith(each.module.replace(".", "/"))]
+    fitting = [each for each in found if _subject(each) and _subject(each) <= refused.words]
+    most = max((len(_subject(each)) for each in fitting), default=0)
+    return [each for each in fitting if len(_subject(each)) >= (most if most < 3 else most - 1)]
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text or of an identifier in lower case and the singular."""
+    apart = re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    return frozenset(word.rstrip("s") for word in re.findall(r"[a-z]+\d*|\d+", apart.lower()))
+
+
+def _name(change: Change) -> str:
+    """Return the name of a container without its class: ``loss_type`` of ``=loss_type`` and of ``DPOConfig.loss_type``."""
+    return change.owner.lstrip("=").rpartition(".")[2]
+
+
+def _subject(change: Change) -> frozenset[str]:
+    """Return the words that say what a container holds: of its name, or of its class or manager if that says nothing."""
+    words = _words(_name(change)) - _SAY_NOTHING
+    return words or _words(change.owner.rpartition(".")[0]) - _SAY_NOTHING
+
+
+def _programs(message: str) -> Iterator[str]:
+    program = re.match(r"\s*([\w./ -]{1,80}): error:", message)
+    for word in re.split(r"[\s./]+", program[1].lower()) if program is not None else ():
+        if word in _PROGRAMS:
+            yield _PROGRAMS[word]
+
+
+def _of_one_package(found: Sequence[Change], involved: Sequence[str], installed: Collection[str]) -> list[Change]:
+    """Return the containers of one package: of the failing code, or the only one, or the only installed one."""
+    packages = list(dict.fromkeys(each.package for each in found))
+    named = [each for each in involved if each in packages]
+    here = named[:1] or (packages if len(packages) == 1 else [each for each in packages if each in installed])
+    return [each for each in found if each.package == here[0]] if len(here) == 1 else []
+
+
+def _named(refused: _Refused, found: Sequence[Change]) -> Named | None:
+    """Return the releases that accept a string in one of the containers.
+
+    Comparisons do not show everything that is accepted: a release that has the string in any container is not said to lack it.
+    """
+    accepting = {version for each in found for version in each.has}
+    refusing = {version for each in found for version in each.lacks} - accepting
+    package = found[0].package
+    if all(each.owner.startswith("=") for each in found):
+        refusing -= {version for each in values().of(refused.value) if each.package == package for version in each.has}
+    known = [each for each in found[0].known if each in accepting | refusing and not Version(each).is_prerelease]
+    return option(package, refused.what or _what(refused.value, found), accepting, known)
+
+
+def _what(value: str, found: Sequence[Change]) -> str:
+    """Return the value with what it is given for: an argument if one is compared with it, else what holds it."""
+    name = min((each.owner for each in found), key=lambda owner: (owner[0] != "=", owner.islower(), owner))
+    if name[0] == "=":
+        return f"{name[1:]}={value!r}"
+    if name.endswith("()"):
+        return f"{value!r} of {name.removesuffix('()').partition('.')[0]}"
+    if name.rpartition(".")[2].islower():
+        return f"{name.rpartition('.')[2].strip('_')} {value!r}"
+    return f"{name}[{value!r}]" if name.isupper() else f"{name}({value!r})"
