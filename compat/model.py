@@ -87,11 +87,15 @@ class Accelerator:
 
 @record(frozen=True)
 class Option:
-    """An option passed to a program's ``parser``: ``name`` as written, and its ``place`` ("the command", "sft.yaml:3")."""
+    """An option passed to a program's ``parser``: ``name`` as written, its ``place`` ("the command", "sft.yaml:3"), its value.
+
+    ``value`` is ``None`` for a switch and for anything but a string that is known before the program runs.
+    """
 
     parser: str
     name: str
     place: str
+    value: str | None = None
 
 
 @record(frozen=True)

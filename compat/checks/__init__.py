@@ -61,9 +61,9 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
 
         found += running.judge(environment)
     if environment.workload is not None and environment.workload.options:
-        from compat.checks import options
+        from compat.checks import given_values, options
 
-        found += options.judge(environment)
+        found += (*options.judge(environment), *given_values.judge(environment))
     return tuple(found)
 
 

@@ -71,7 +71,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
             if version is not None and program.takes(version, key[1].replace("_", "-")) is False:
                 yield _of_program(option, version)
             continue
-        parser = _classes_of(option.parser, workload)
+        parser = classes_of(option.parser, workload)
         if parser is not None:
             launcher = programs[_LAUNCHER].releases_with(key[1].replace("_", "-"))
             if not (option.parser.startswith("trl ") and launcher):  # passed on to accelerate launch
@@ -86,13 +86,13 @@ def _of_program(option: Option, version: str) -> Finding:
     fixes = nearest_fixes(program.package, version, having, program.versions, f"accepts {option.name}")
     instead = program.instead(name)
     said = () if instead is None else (Fix("config", None, None, f"use --{instead}, as its help text recommends"),)
-    return _finding(
+    return finding_of(
         option, program.package, version, f"{option.name} is not an option of {option.parser} in {program.package} {version}",
         _REFUSALS[option.parser], (*said, *fixes),
     )  # fmt: skip
 
 
-def _classes_of(parser: str, workload: Workload) -> _Parser | None:
+def classes_of(parser: str, workload: Workload) -> _Parser | None:
     """The dataclasses that define a parser's options; ``None`` if unknown."""
     name, _, task = parser.partition(" ")
     if parser == "accelerate config":
@@ -202,10 +202,10 @@ def _of_class(
     version = installed[package]
     title = f"{option.name} is not an option of {package} {version}'s {dotted.rpartition('.')[2]}"
     why = _REFUSALS.get(option.parser) or _OF_CLASSES.format(classes=", ".join(classes))
-    return _finding(option, package, version, title, why, fixes)
+    return finding_of(option, package, version, title, why, fixes)
 
 
-def _finding(option: Option, package: str, version: str, title: str, why: str, fixes: tuple[Fix, ...]) -> Finding:
+def finding_of(option: Option, package: str, version: str, title: str, why: str, fixes: tuple[Fix, ...]) -> Finding:
     path, _, line = option.place.rpartition(":")
     location = Location(path, int(line)) if path and line.isdigit() else None
     return Finding(

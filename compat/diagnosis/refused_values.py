@@ -10,15 +10,15 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from compat.checks.accepted import accepted_in, containers_for, name_of, words_of
 from compat.diagnosis.changed_names import option
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of
 from compat.diagnosis.named import Named
-from compat.interfaces.changes import Change, values
+from compat.interfaces.changes import values
 from compat.records import record
 
 if TYPE_CHECKING:
+    from compat.interfaces.changes import Change
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
@@ -46,16 +46,6 @@ _KEY = re.compile(rf"\s*['\"]{_VALUE}['\"]\s*\Z")
 _STRING = re.compile(r"[A-Za-z][\w.+:/-]{0,38}\w")
 _PROGRAMS = {"vllm": "vllm", "api_server": "vllm", "sglang": "sglang", "launch_server": "sglang", "lmdeploy": "lmdeploy"}
 """Names under which the parsers of programs report errors, and their packages."""
-_SAY_NOTHING = frozenset(
-    (
-        "alia", "all", "arg", "auto", "available", "by", "cfg", "choice", "cl", "class", "classe", "config",
-        "configuration", "dict", "detector", "entry", "enum", "for", "func", "function", "global", "interface",
-        "item", "key", "kind", "known", "list", "manager", "map", "mapping", "method", "mode", "module", "name",
-        "of", "register", "registry", "str", "string", "supported", "table", "the", "to", "type", "valid",
-        "value",
-    )
-)  # fmt: skip
-"""Words in the names of containers that do not say what they hold."""
 
 
 @record(frozen=True)
@@ -88,18 +78,18 @@ def _refused(error: RaisedError) -> Iterator[_Refused]:
     message = error.message
     if match := _LITERAL.search(message):
         name, value = match["field"].rpartition(".")[2], match["value"]
-        yield _Refused(value, _words(name), f"{name}={value!r}")
+        yield _Refused(value, words_of(name), f"{name}={value!r}")
     elif match := _OPTION.search(message):
-        yield _Refused(match["value"], _words(match["option"]), f"{match['option']} {match['value']}")
+        yield _Refused(match["value"], words_of(match["option"]), f"{match['option']} {match['value']}")
     elif (match := _KEY.match(message)) and (error.exception or "KeyError").endswith("KeyError"):
         code = (error.frames[-1].code or "") if error.frames else ""
         for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", code) or [""]:
             what = f"{name}[{match['value']!r}]" if name else None
-            yield _Refused(match["value"], _words(name), what, name)
+            yield _Refused(match["value"], words_of(name), what, name)
     elif _REFUSES.search(message):
         head = _ACCEPTED.sub("", message[:_HEAD])
         for value in dict.fromkeys(_STRING.findall(head)):
-            yield _Refused(value, _words(head) - _words(value))
+            yield _Refused(value, words_of(head) - words_of(value))
 
 
 def _fitting(refused: _Refused, error: RaisedError) -> list[Change]:
@@ -107,33 +97,14 @@ def _fitting(refused: _Refused, error: RaisedError) -> list[Change]:
 
     Of a key whose container no line shows, those in the module that failed.
     """
-    found = values().of(refused.value)
     if refused.container is not None:
-        if same := [each for each in found if refused.container == _name(each)]:
+        found = values().of(refused.value)
+        if same := [each for each in found if refused.container == name_of(each)]:
             return same
         if not refused.container:
             path = error.frames[-1].file.replace("\\", "/").removesuffix(".py") if error.frames else ""
             return [each for each in found if each.module and path.endswith(each.module.replace(".", "/"))]
-    fitting = [each for each in found if _subject(each) and _subject(each) <= refused.words]
-    most = max((len(_subject(each)) for each in fitting), default=0)
-    return [each for each in fitting if len(_subject(each)) >= (most if most < 3 else most - 1)]
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the words of a text or of an identifier in lower case and the singular."""
-    apart = re.sub(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    return frozenset(word.rstrip("s") for word in re.findall(r"[a-z]+\d*|\d+", apart.lower()))
-
-
-def _name(change: Change) -> str:
-    """Return the name of a container without its class: ``loss_type`` of ``=loss_type`` and of ``DPOConfig.loss_type``."""
-    return change.owner.lstrip("=").rpartition(".")[2]
-
-
-def _subject(change: Change) -> frozenset[str]:
-    """Return the words that say what a container holds: of its name, or of its class or manager if that says nothing."""
-    words = _words(_name(change)) - _SAY_NOTHING
-    return words or _words(change.owner.rpartition(".")[0]) - _SAY_NOTHING
+    return containers_for(refused.value, refused.words)
 
 
 def _programs(message: str) -> Iterator[str]:
@@ -152,17 +123,9 @@ def _of_one_package(found: Sequence[Change], involved: Sequence[str], installed:
 
 
 def _named(refused: _Refused, found: Sequence[Change]) -> Named | None:
-    """Return the releases that accept a string in one of the containers.
-
-    Comparisons do not show everything that is accepted: a release that has the string in any container is not said to lack it.
-    """
-    accepting = {version for each in found for version in each.has}
-    refusing = {version for each in found for version in each.lacks} - accepting
-    package = found[0].package
-    if all(each.owner.startswith("=") for each in found):
-        refusing -= {version for each in values().of(refused.value) if each.package == package for version in each.has}
-    known = [each for each in found[0].known if each in accepting | refusing and not Version(each).is_prerelease]
-    return option(package, refused.what or _what(refused.value, found), accepting, known)
+    """Return the releases that accept a string in one of the containers."""
+    known = accepted_in(refused.value, found)
+    return option(known.package, refused.what or _what(refused.value, found), known.accepting, known.known)
 
 
 def _what(value: str, found: Sequence[Change]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from compat.errors import InputError
 from compat.files import regular
 from compat.model import Workload
+from compat.records import replace
 from compat.redact import is_secret
 from compat.syntax.json import read_text
 from compat.workload import launchers, training_tools
@@ -152,10 +153,11 @@ def _finished(reading: Reading) -> Launch:
     if facts is not None:
         # the script may change the directory first, so a file it names may be missing here
         there = [file for file in facts.configs if os.path.isfile(reading.path(file))]
-        accounts += [facts.workload, *_deepspeed_files(reading, there)]
+        accounts += [replace(facts.workload, options=None), *_deepspeed_files(reading, there)]
     for draft in reading.defaults:
         accounts += [draft.workload(), *_deepspeed_files(reading, draft.configs)]
-    workload = Workload(script=reading.script, options=tuple(reading.given) or None)
+    given = (*reading.given, *((facts.workload.options if facts is not None else None) or ()))
+    workload = Workload(script=reading.script, options=given or None)
     for account in reversed(accounts):
         workload = merge(account, workload)
     variables = {name: value for name, value in reading.assigned.items() if not is_secret(name)}

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from compat.errors import InputError
 from compat.model import Option
+from compat.records import replace
 from compat.workload.arguments import apply, parse_words
 from compat.workload.draft import Draft
 from compat.workload.launch import COMMAND
@@ -158,14 +159,20 @@ class Reading:
 
     def give(self, parser: str, words: Iterable[str], recipe: Recipe | None = None) -> None:
         """Record the options passed to a program's parser, on the command line and in its argument file."""
+        waiting = False
         for word in words:
             if word == "--":
                 break
-            name = word.partition("=")[0]
+            name, _, value = word.partition("=")
             if name.startswith("--") and name[2:3].isalpha() and "$" not in name:
-                self.given.append(Option(parser, name, COMMAND))
+                self.given.append(Option(parser, name, COMMAND, value if value and "$" not in value else None))
+                waiting = not value
+            elif waiting and "$" not in word:
+                self.given[-1] = replace(self.given[-1], value=word)
+                waiting = False
         if recipe is not None:
-            self.given += [Option(parser, str(key), recipe.origin(key)) for key in recipe.settings]
+            for key, setting in recipe.settings.items():
+                self.given.append(Option(parser, str(key), recipe.origin(key), setting if isinstance(setting, str) else None))
 
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
         """Read an argument file; an invalid file is an error only if it is ``needed``, otherwise a note."""

@@ -88,7 +88,7 @@ def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int
         if f"{each.module}.".startswith("trl.experimental."):
             draft.on("trl-experimental", origin(each.line))  # also if a branch imports it from the old location
     return ScriptFacts(
-        draft.workload(),
+        replace(draft.workload(), options=tuple(calls.given) or None),
         tuple((each.module, number(each.line)) for each in imports),
         tuple(dict.fromkeys((*draft.notes, *draft.contradictions()))),
         calls.variables,

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from compat.model import Option
 from compat.workload.arguments import apply, zero_stage
 from compat.workload.draft import UNKNOWN, Draft, precision_word, whole
 from compat.workload.trainers import is_config, trainer_of
@@ -25,11 +26,19 @@ _NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Peft", "Da
 _REWARDS = ("SequenceClassification", "RewardModel", "TokenClassification")
 _PADDINGS = ("longest", "max_length")
 """Values of ``padding`` that make a tokenizer pad several texts."""
+_WITH_CHOICES = frozenset((
+    "accelerate", "bitsandbytes", "datasets", "diffusers", "llmcompressor", "lmdeploy", "optimum", "peft",
+    "sentence_transformers", "sglang", "torchao", "transformers", "trl", "unsloth", "vllm",
+))  # fmt: skip
+"""Modules whose classes and functions are given strings that not every release accepts."""
 _LIBRARIES = ("transformers", "unsloth", "peft", "trl", "auto_gptq", "awq", "optimum", "liger_kernel", "swift", "modelscope")
 
 
 class Calls:
-    """Collect facts into ``draft``, node by node; ``variables`` are the environment variables that the script sets."""
+    """Collect facts into ``draft``, node by node.
+
+    ``variables`` are the environment variables that the script sets, ``given`` the strings that it passes to libraries.
+    """
 
     def __init__(self, names: Names, draft: Draft, origin: Callable[[int], str]) -> None:
         self._names = names
@@ -43,6 +52,7 @@ class Calls:
         self._generates = False
         self._padded: list[_Call] = []
         self.variables: dict[str, str] = {}
+        self.given: list[Option] = []
 
     def read(self, visit: Visit) -> None:
         """Read one node."""
@@ -109,6 +119,9 @@ class Calls:
                 self.variables[name] = text
 
     def _call(self, call: _Call) -> None:
+        if call.root in _WITH_CHOICES and not call.conditional:
+            strings = ((name, value) for name, value in call.keywords.items() if isinstance(value, str))
+            self.given += [Option(call.dotted or "", name, call.origin, value) for name, value in strings]
         known = self._names.library_class(call.dotted)
         trainer = trainer_of(known)
         if trainer is not None:
