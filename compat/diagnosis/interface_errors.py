@@ -23,7 +23,7 @@ from compat.diagnosis.frame_packages import (
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name
-from compat.diagnosis.overrides import behind_its_peers, expected_object, overridden
+from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, overridden, unset
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -78,8 +78,9 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
     known = _in_tables(lack, error)
-    if known is None and (found := overridden(lack, error, facts)):
+    if known is None and (found := overridden(lack, error, facts) or unset(lack, error, facts)):
         return found
+    known = known or of_base(lack, modules_of(error))
     known = _changed(known, lack, error, facts)
     if known is None and (found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -42,14 +43,60 @@ def of_name(module: str, name: str | None) -> Named | None:
     """Look up ``from module import name``, or ``import module`` if name is ``None``; ``None`` if the tables do not list it."""
     if module.partition(".")[0] not in tracked():
         return None
-    return _asked(f"import {module}\n" if name is None else f"from {module} import {name}\n", name or module)
+    if name is None:
+        return _asked(f"import {module}\n", module)
+    return _asked(f"from {module} import {name}\n", name) or _shown(module, name)
 
 
 def of_attribute(module: str, name: str) -> Named | None:
     """Look up ``module.name``; ``None`` if the tables do not list it."""
     if module.partition(".")[0] not in tracked():
         return None
-    return _asked(f"import {module}\n{module}.{name}\n", name)
+    return _asked(f"import {module}\n{module}.{name}\n", name) or _shown(module, name)
+
+
+def _shown(module: str, name: str) -> Named | None:
+    """Look up a name in a module that takes names from compiled code: the releases whose source or stubs show it.
+
+    Others may have it as well, but the error says that one of them does not. ``None`` unless they are all newer or all older.
+    """
+    package, known = tracked()[module.partition(".")[0]], releases()
+    need = Need("import", module, name)
+    return _where_shown(package, f"{module}.{name}", lambda version: known.answer(package, version, need).met is True)
+
+
+def of_inherited(module: str, owner: str, name: str) -> Named | None:
+    """Look up a member of a class or of its known bases, although a base in another package may have it as well."""
+    package, known = tracked()[module.partition(".")[0]], releases()
+
+    def has(version: str) -> bool:
+        world = known.world(package, version)
+        found = None if world is None else world.imported(module, owner)
+        classes = world.bases(found)[0] if world is not None and found is not None and found.kind == "class" else []
+        return any(_has(each.definition, name) for each in classes if isinstance(each.definition, Class))
+
+    return _where_shown(package, f"{owner}.{name}", has)
+
+
+def _has(made: Class, member: str) -> bool:
+    return member in (*made.methods, *made.attributes, *made.instance, *dict(made.fields))
+
+
+def _where_shown(package: str, what: str, shows: Callable[[str], bool]) -> Named | None:
+    """Return the releases that show a name; the others do not, or may have it from elsewhere.
+
+    ``None`` unless it came or went once: the newest and the oldest release are asked, and those between them by halves.
+    """
+    table = releases().table(package)
+    versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
+    if not versions or (new := shows(versions[-1])) == shows(versions[0]):
+        return None
+    at = bisect_left(versions, 1, key=lambda version: shows(version) == new)
+    older, newer = versions[at - 1], versions[at]
+    specifier, span = (f">={newer}", f"at least from {newer} on") if new else (f"<={older}", f"at least up to {older}")
+    why = f"{older if new else newer} does not show it"
+    lacks = tuple(versions[:at] if new else versions[at:])
+    return Named(what, package, specifier, span, why, None, lacks, leans=False, read=tuple(versions), partly=True)
 
 
 def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
@@ -160,7 +207,7 @@ def _of_members(module: str, owner: str, name: str) -> Named | None:
         if not of_model and not all(base.startswith("enum.") for base in found.definition.bases):
             return None
         classes = [each.definition for each in world.bases(found)[0] if isinstance(each.definition, Class)]
-        own = any(name in (*each.methods, *each.attributes, *each.instance, *dict(each.fields)) for each in classes)
+        own = any(_has(each, name) for each in classes)
         if own or not any(each.partial for each in classes):
             has[version] = own
     having = [version for version, own in has.items() if own]

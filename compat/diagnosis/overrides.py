@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import PLAIN, changed, first_of_peers, owner_of_method
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
 from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import home, of_keyword
+from compat.diagnosis.named_releases import home, of_inherited, of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix
-from compat.records import record
+from compat.records import record, replace
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
@@ -31,24 +31,30 @@ _BASES = (
     ("Callback", "TrainerCallback"),
 )
 """Endings of the names of classes, and the class of transformers that such classes derive from."""
+_COMMON = ("Trainer", "Model", "Callback", "Tokenizer")
+"""Endings that classes of other packages have as well."""
 _DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
 
 
 @record(frozen=True)
 class _Gain:
-    """``parameter`` is passed to the method since a release of transformers; ``why`` and ``passes`` are sentences about it."""
+    """``parameter`` is passed to the method since a release of transformers; ``why`` and ``passes`` are sentences about it.
+
+    ``passed``: it is an argument; otherwise a member that transformers takes from the class.
+    """
 
     parameter: str
     since: str
     passes: str
     why: str
     confidence: str = "confirmed"
+    passed: bool = True
 
 
 def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
     owner, method = _owner(lack)
-    base = next((base for ending, base in _BASES if owner.endswith(ending)), None)
+    base = _base_of(owner)
     gain = next(_gained(owner, method, base, lack), None) if base not in (None, owner) else None
     return _finding(gain, owner, method, error, facts)
 
@@ -64,6 +70,40 @@ def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     return _finding(
         _Gain(lack.name, first, passes, f"{why}the {method} of {owner} is a guess.", "reported"), owner, method, error, facts
     )
+
+
+def of_base(lack: Lack, modules: Sequence[str]) -> Named | None:
+    """Return the releases of transformers in which a class has a member by its base, guessed by the class's name."""
+    base = _base_of(lack.owner) if lack.kind == MEMBER else None
+    if base is None:
+        return None
+    if lack.owner.endswith(_COMMON) and not any(
+        each.startswith("transformers") for each in (*modules, home(lack.owner, ()) or "")
+    ):
+        return None
+    base = "PreTrainedTokenizerBase" if "Tokenizer" in base else base
+    known = of_inherited("transformers", base, lack.name)
+    doubt = f" That {lack.owner} derives from {base} is a guess by its name."
+    return known if known is None or base == lack.owner else replace(known, doubt=doubt)
+
+
+def unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a class without what its base has since some release, where transformers itself asks for it.
+
+    The class was written for older releases: it does not call a method of its base that sets it, or is not derived from it.
+    """
+    known = of_base(lack, modules_of(error))
+    since, here = _since(known), version_of("transformers", facts)
+    asking = [name for name in modules_of(error) if name != "torch"]
+    if known is None or since is None or (here is None and asking[:1] != ["transformers"]):
+        return []
+    why = f"Releases before {since} do not have it, by published source. {lack.owner} was written for one of them.{known.doubt}"
+    gain = _Gain(lack.name, since, f"transformers asks for {known.what}", why, "reported", passed=False)
+    return _finding(gain, lack.owner, lack.name, error, facts)
+
+
+def _base_of(owner: str) -> str | None:
+    return next((base for ending, base in _BASES if owner.endswith(ending)), None)
 
 
 def _owner(lack: Lack) -> tuple[str, str]:
@@ -86,7 +126,8 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
     newer = Fix("config", None, None, f"a newer version of {owner} (for a model with its own code: its latest revision)")
     if own is not None:
         newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
-    spec, text = f"<{gain.since}", f"the releases before {method} got {gain.parameter}"
+    spec = f"<{gain.since}"
+    text = f"the releases before {method} got {gain.parameter}" if gain.passed else f"the releases that do not ask for {method}"
     older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')
     return [
         Finding(
@@ -95,7 +136,7 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"{gain.passes} since {gain.since}, and {owner} does not take it",
+            title=f"{gain.passes} since {gain.since}, and {owner} does not {'take' if gain.passed else 'have'} it",
             why=gain.why,
             confidence=gain.confidence,
             packages={name: version_of(name, facts) for name in filter(None, (own, "transformers"))},

@@ -49,7 +49,7 @@ _MESSAGES = (
     (ATTRIBUTE, "was removed in the NumPy", r"`(?P<owner>np)\.(?P<name>\w+)` was removed in the NumPy"),
     (MEMBER, "has no attribute", r"['\"](?P<owner>\w+)['\"](?: object)? has no attribute ['\"](?P<name>\w+)['\"]"),
     # transformers' tokenizers also omit the word "object"
-    (MEMBER, "has no attribute", r"(?:^|: )(?P<owner>[A-Z]\w{0,60}[a-z]\w{0,60}) has no attribute (?P<name>\w+)$"),
+    (MEMBER, "has no attribute", r"(?:^|: )(?P<owner>[A-Z]\w{0,60}[a-z]\w{0,60}) has no attribute (?P<name>\w+)(?=\n|$)"),
     (KEYWORD, "unexpected keyword argument", rf"{_F} got an unexpected keyword argument ['\"](?P<name>\w+)"),
     (CALL, "positional argument",
         rf"{_F} takes [^\n]{{0,60}}?positional arguments? but \d+ [^\n]{{0,90}}?(?:was|were) given"),

@@ -282,3 +282,22 @@ def test_a_compiled_module_names_its_distribution() -> None:
     (finding,) = between("", errors, decisive(errors), Facts(Environment()), ())
     assert (finding.rule, list(finding.packages)) == ("symptom-no-extension", ["flash-attn"])
     assert "--no-build-isolation" in str(finding.fixes[0].command)
+
+
+@pytest.mark.parametrize(
+    ("error", "installed", "title"),
+    [
+        ("module 'torch' has no attribute 'uint64'", "2.1.0", "torch.uint64 is in torch at least from 2.3.0 on"),
+        ("module 'torch' has no attribute 'accelerator'", "2.5.1", "torch.accelerator is in torch at least from 2.6.0 on"),
+        ("module 'torch.nn' has no attribute 'RMSNorm'", "2.3.0", "torch.nn.RMSNorm is in torch at least from 2.4.0 on"),
+    ],
+)
+def test_names_of_a_module_that_takes_others_from_compiled_code(error: str, installed: str, title: str) -> None:
+    (finding,) = said(f"AttributeError: {error}", with_release("torch", installed))
+    assert (finding.verdict, finding.title) == ("hit", title)
+    assert "does not show it" in finding.why
+
+
+@pytest.mark.parametrize("name", ["Linear", "NoSuchLayerAnywhere"])
+def test_names_that_every_release_shows_or_none_are_no_question_of_releases(name: str) -> None:
+    assert of_attribute("torch.nn", name) is None

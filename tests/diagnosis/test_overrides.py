@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.model import Distribution, Environment
+from tests.diagnosis.test_named_releases import with_release
 from tests.diagnosis.test_symptoms import said, trace
 
 
@@ -96,3 +97,54 @@ def test_an_argument_that_transformers_itself_requires_is_the_callers_fault() ->
     )
     assert [each.rule for each in found] == ["symptom-interface"]
     assert "Qwen2Attention.forward() without attention_mask" in found[0].title
+
+
+OWN_CODE = """Traceback (most recent call last):
+  File "/home/me/.cache/huggingface/modules/transformers_modules/a/b/modeling_b.py", line 285, in chat
+    outputs = self.language_model.generate(**inputs)
+AttributeError: 'InternLM2ForCausalLM' object has no attribute 'generate'
+"""
+LOADING = """Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/transformers/modeling_utils.py", line 4000, in from_pretrained
+    model.mark_tied_weights_as_initialized()
+  File "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1964, in __getattr__
+    raise AttributeError(
+AttributeError: 'DeepseekOCRForCausalLM' object has no attribute 'all_tied_weights_keys'
+"""
+
+
+def test_a_member_that_a_model_has_from_its_base() -> None:
+    finding = said(OWN_CODE, with_release("transformers", "4.52.1"))[0]
+    assert finding.title == "PreTrainedModel.generate is in transformers at least up to 4.51.3"
+    assert "That InternLM2ForCausalLM derives from PreTrainedModel is a guess by its name." in finding.why
+    assert not any("PreTrainedModel" in each.title for each in said(OWN_CODE, with_release("transformers", "4.51.3")))
+
+
+@pytest.mark.parametrize(
+    ("error", "title"),
+    [
+        (
+            "Qwen2TokenizerFast has no attribute encode_plus",
+            "PreTrainedTokenizerBase.encode_plus is in transformers at least up to 4.57.6",
+        ),
+        (
+            "'XLMRobertaModel' object has no attribute 'get_head_mask'",
+            "PreTrainedModel.get_head_mask is in transformers at least up to 4.57.6",
+        ),
+    ],
+)
+def test_a_member_that_a_class_of_transformers_has_from_its_base(error: str, title: str) -> None:
+    assert said(f"AttributeError: {error}\n", with_release("transformers", "5.1.0"))[0].title == title
+
+
+def test_what_transformers_takes_from_a_class_that_was_written_before_its_base_had_it() -> None:
+    (finding,) = said(LOADING, with_release("transformers", "5.0.0"))
+    start = "transformers asks for PreTrainedModel.all_tied_weights_keys since 5.0.0"
+    assert finding.title == f"{start}, and DeepseekOCRForCausalLM does not have it"
+    assert [fix.spec for fix in finding.fixes] == ["<5.0.0", None]
+    assert not any("asks for" in each.title for each in said(LOADING, with_release("transformers", "4.57.6")))
+
+
+def test_a_class_of_another_package_is_not_taken_for_one_of_transformers() -> None:
+    error = "AttributeError: 'SmallModel' object has no attribute 'get_head_mask'"
+    assert not any("PreTrainedModel" in each.title for each in said(error, with_release("transformers", "5.1.0")))
