@@ -22,8 +22,8 @@ from compat.diagnosis.frame_packages import (
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name
-from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, overridden, unset
+from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
+from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -78,7 +78,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
     known = _in_tables(lack, error)
-    if known is None and (found := overridden(lack, error, facts) or unset(lack, error, facts)):
+    if (known is None or lack.given) and (found := of_subclass(lack, error, facts)):
         return found
     known = known or of_base(lack, modules_of(error))
     known = _changed(known, lack, error, facts)
@@ -254,6 +254,8 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind == MEMBER:
         return of_member(lack.owner, lack.name, [*_before(lack.owner, error), *modules_of(error)])
+    if lack.kind == CALL and lack.given:
+        return of_positional(lack.owner, lack.given, modules_of(error))
     if lack.kind != KEYWORD:
         return None
     if lack.owner != "__init__":
@@ -310,7 +312,7 @@ def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
         verdict="possible",
         severity="error",
         effect="crash",
-        title=f"{known.what} is in {known.package} {known.span}: the code that failed is of another {other}",
+        title=f"{known.title}: the code that failed is of another {other}",
         why=f"{known.sentence()} {ELSEWHERE} A development build may lack it as well.",
         confidence="reported",
         packages={known.package: version},

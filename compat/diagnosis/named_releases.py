@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,13 +15,14 @@ from packaging.version import Version
 
 from compat.checks.code import releases
 from compat.diagnosis.named import Named
+from compat.diagnosis.shown_releases import has_member, shown_in, where_shown
 from compat.interfaces.code.explained import Explained, Reason, explained
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
-from compat.interfaces.source.records import Class
+from compat.interfaces.source.records import Class, Function
 from compat.interfaces.table import tracked
 from compat.records import replace
 
@@ -45,58 +45,34 @@ def of_name(module: str, name: str | None) -> Named | None:
         return None
     if name is None:
         return _asked(f"import {module}\n", module)
-    return _asked(f"from {module} import {name}\n", name) or _shown(module, name)
+    return _asked(f"from {module} import {name}\n", name) or shown_in(module, name)
 
 
 def of_attribute(module: str, name: str) -> Named | None:
     """Look up ``module.name``; ``None`` if the tables do not list it."""
     if module.partition(".")[0] not in tracked():
         return None
-    return _asked(f"import {module}\n{module}.{name}\n", name) or _shown(module, name)
+    return _asked(f"import {module}\n{module}.{name}\n", name) or shown_in(module, name)
 
 
-def _shown(module: str, name: str) -> Named | None:
-    """Look up a name in a module that takes names from compiled code: the releases whose source or stubs show it.
-
-    Others may have it as well, but the error says that one of them does not. ``None`` unless they are all newer or all older.
-    """
-    package, known = tracked()[module.partition(".")[0]], releases()
-    need = Need("import", module, name)
-    return _where_shown(package, f"{module}.{name}", lambda version: known.answer(package, version, need).met is True)
-
-
-def of_inherited(module: str, owner: str, name: str) -> Named | None:
-    """Look up a member of a class or of its known bases, although a base in another package may have it as well."""
-    package, known = tracked()[module.partition(".")[0]], releases()
-
-    def has(version: str) -> bool:
-        world = known.world(package, version)
-        found = None if world is None else world.imported(module, owner)
-        classes = world.bases(found)[0] if world is not None and found is not None and found.kind == "class" else []
-        return any(_has(each.definition, name) for each in classes if isinstance(each.definition, Class))
-
-    return _where_shown(package, f"{owner}.{name}", has)
-
-
-def _has(made: Class, member: str) -> bool:
-    return member in (*made.methods, *made.attributes, *made.instance, *dict(made.fields))
-
-
-def _where_shown(package: str, what: str, shows: Callable[[str], bool]) -> Named | None:
-    """Return the releases that show a name; the others do not, or may have it from elsewhere.
-
-    ``None`` unless it came or went once: the newest and the oldest release are asked, and those between them by halves.
-    """
-    table = releases().table(package)
-    versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
-    if not versions or (new := shows(versions[-1])) == shows(versions[0]):
+def of_positional(function: str, given: int, modules: Sequence[str]) -> Named | None:
+    """Look up a class's method, or a function, that takes this many positional arguments, ``self`` included."""
+    owner, _, method = function.rpartition(".")
+    module = home(owner or method, modules)
+    if module is None:
         return None
-    at = bisect_left(versions, 1, key=lambda version: shows(version) == new)
-    older, newer = versions[at - 1], versions[at]
-    specifier, span = (f">={newer}", f"at least from {newer} on") if new else (f"<={older}", f"at least up to {older}")
-    why = f"{older if new else newer} does not show it"
-    lacks = tuple(versions[:at] if new else versions[at:])
-    return Named(what, package, specifier, span, why, None, lacks, leans=False, read=tuple(versions), partly=True)
+    package, known = tracked()[module.partition(".")[0]], releases()
+
+    def takes(version: str) -> bool:
+        world = known.world(package, version)
+        found = None if world is None else world.imported(module, owner or method)
+        if world is not None and found is not None and owner:
+            found = world.member(found, method) if found.kind == "class" else None
+        made = None if found is None else found.definition
+        return isinstance(made, Function) and (made.signature.star or len(made.signature.positional) >= given)
+
+    named = where_shown(package, f"{function}() with {given} positional arguments", takes)
+    return None if named is None else replace(named, call=True)
 
 
 def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
@@ -180,13 +156,27 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
         return next(_of_bases(owner, lambda base: of_member(base, name, modules)), None)
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
     if (found is None or found.leans) and owner.endswith(("Config", "Arguments")):
-        return of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
+        fields = of_keyword(f"{owner}.__init__", name, modules)  # the fields of a configuration are its arguments
+        return fields if fields is not None and _is_named(module, owner, name) else None
     if found is None:
         found = _of_members(module, owner, name)
     of_trainer = owner.endswith(("Trainer", "Config", "Arguments"))
     if found is None or (found.leans and not (of_trainer and not _is_of_some_base(name))):
         return None
     return _perhaps(found, None if module in modules else owner)
+
+
+def _is_named(module: str, owner: str, name: str) -> bool:
+    """Whether the constructor of a class names an argument in some release, rather than taking any in ``**kwargs``."""
+    package, known = tracked()[module.partition(".")[0]], releases()
+    table = known.table(package)
+    for version in reversed(table.versions if table is not None else ()):
+        world = known.world(package, version)
+        found = None if world is None else world.imported(module, owner)
+        made = world.constructor(found) if world is not None and found is not None and found.kind == "class" else None
+        if made is not None and name in (*made[0].positional, *made[0].keyword_only, *made[0].extra):
+            return True
+    return False
 
 
 def _of_members(module: str, owner: str, name: str) -> Named | None:
@@ -207,7 +197,7 @@ def _of_members(module: str, owner: str, name: str) -> Named | None:
         if not of_model and not all(base.startswith("enum.") for base in found.definition.bases):
             return None
         classes = [each.definition for each in world.bases(found)[0] if isinstance(each.definition, Class)]
-        own = any(_has(each, name) for each in classes)
+        own = any(has_member(each, name) for each in classes)
         if own or not any(each.partial for each in classes):
             has[version] = own
     having = [version for version, own in has.items() if own]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import PLAIN, changed, first_of_peers, owner_of_method
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
 from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import home, of_inherited, of_keyword
+from compat.diagnosis.named_releases import home, of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
+from compat.diagnosis.shown_releases import of_inherited
 from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -51,12 +52,39 @@ class _Gain:
     passed: bool = True
 
 
-def overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+def of_subclass(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a class whose base in transformers is of another release than the one it was written for."""
+    return _overridden(lack, error, facts) or _ahead_of_base(lack, error, facts) or _unset(lack, error, facts)
+
+
+def _overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
     owner, method = _owner(lack)
     base = _base_of(owner)
     gain = next(_gained(owner, method, base, lack), None) if base not in (None, owner) else None
     return _finding(gain, owner, method, error, facts)
+
+
+def _ahead_of_base(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a method of a subclass that lacks an argument which older releases of transformers pass to it."""
+    owner, method = _owner(lack)
+    base = _base_of(owner)
+    if base in (None, owner) or lack.kind != KEYWORD:
+        return []
+    known, here = of_keyword(f"{base}.{method}", lack.name, ("transformers",)), version_of("transformers", facts)
+    if known is None or not known.gone or "," in known.specifier or (here is not None and known.lacked_by(here)):
+        return []
+    last = known.specifier.removeprefix("<=")
+    newer = f">{last}"
+    text = f"the releases that do not pass {lack.name}"
+    fixes = (
+        Fix("upgrade", "transformers", newer, text, f'pip install "transformers{newer}"'),
+        Fix("config", text=f"let {owner}.{method} take {lack.name} as well"),
+    )
+    title = f"transformers passes {lack.name} to {method}() up to {last}, and {owner} does not take it"
+    why = f"{owner}.{method} overrides {base}.{method} as it is since then, by published source."
+    doubt = f" That {owner} derives from {base} is a guess by its name."
+    return [_override(title, why + doubt, "confirmed", {"transformers": here}, fixes, error)]
 
 
 def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -87,7 +115,7 @@ def of_base(lack: Lack, modules: Sequence[str]) -> Named | None:
     return known if known is None or base == lack.owner else replace(known, doubt=doubt)
 
 
-def unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+def _unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a class without what its base has since some release, where transformers itself asks for it.
 
     The class was written for older releases: it does not call a method of its base that sets it, or is not derived from it.
@@ -129,22 +157,28 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
     spec = f"<{gain.since}"
     text = f"the releases before {method} got {gain.parameter}" if gain.passed else f"the releases that do not ask for {method}"
     older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')
-    return [
-        Finding(
-            rule="symptom-override",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"{gain.passes} since {gain.since}, and {owner} does not {'take' if gain.passed else 'have'} it",
-            why=gain.why,
-            confidence=gain.confidence,
-            packages={name: version_of(name, facts) for name in filter(None, (own, "transformers"))},
-            fixes=(older, newer),
-            evidence=(_DOCUMENTATION,),
-            here=where(error),
-        )
-    ]
+    title = f"{gain.passes} since {gain.since}, and {owner} does not {'take' if gain.passed else 'have'} it"
+    packages = {name: version_of(name, facts) for name in filter(None, (own, "transformers"))}
+    return [_override(title, gain.why, gain.confidence, packages, (older, newer), error)]
+
+
+def _override(
+    title: str, why: str, confidence: str, packages: Mapping[str, str | None], fixes: tuple[Fix, ...], error: RaisedError
+) -> Finding:
+    return Finding(
+        rule="symptom-override",
+        origin="surface",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=title,
+        why=why,
+        confidence=confidence,
+        packages=packages,
+        fixes=fixes,
+        evidence=(_DOCUMENTATION,),
+        here=where(error),
+    )
 
 
 def _gained(owner: str, method: str, base: str | None, lack: Lack) -> Iterator[_Gain]:

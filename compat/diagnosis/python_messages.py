@@ -23,12 +23,14 @@ class Lack:
     """What an error reports as missing: ``name`` of ``owner``, which is a module, class or function as spelled in the message.
 
     ``kind``: NAME and ATTRIBUTE of a module, MODULE (its name is ``owner``), MEMBER of a class's instances, KEYWORD of a
-    function, CALL that a function rejects (``name`` is the argument, if the message names one), or GLOBAL name.
+    function, CALL that a function rejects (``name`` is the argument, if the message names one), or GLOBAL name. ``given``: the
+    number of positional arguments, if they are too many.
     """
 
     kind: str
     owner: str
     name: str
+    given: int = 0
 
     @property
     def what(self) -> str:
@@ -52,7 +54,7 @@ _MESSAGES = (
     (MEMBER, "has no attribute", r"(?:^|: )(?P<owner>[A-Z]\w{0,60}[a-z]\w{0,60}) has no attribute (?P<name>\w+)(?=\n|$)"),
     (KEYWORD, "unexpected keyword argument", rf"{_F} got an unexpected keyword argument ['\"](?P<name>\w+)"),
     (CALL, "positional argument",
-        rf"{_F} takes [^\n]{{0,60}}?positional arguments? but \d+ [^\n]{{0,90}}?(?:was|were) given"),
+        rf"{_F} takes [^\n]{{0,60}}?positional arguments? but (?P<given>\d{{1,3}}) [^\n]{{0,90}}?(?:was|were) given"),
     (CALL, "missing ", rf"{_F} missing \d+ required (?:positional|keyword-only) arguments?: ['\"](?P<name>\w+)"),
     (CALL, "multiple values", rf"{_F} got multiple values for (?:keyword )?argument ['\"](?P<name>\w+)"),
     (CALL, "positional-only", rf"{_F} got some positional-only arguments passed as keyword arguments: ['\"](?P<name>\w+)"),
@@ -72,7 +74,7 @@ def lack_in(message: str) -> Lack | None:
             match = pattern.search(text) if hint in text else None
             if match is not None:
                 groups = match.groupdict()
-                return Lack(kind, groups.get("owner") or "", groups.get("name") or "")
+                return Lack(kind, groups.get("owner") or "", groups.get("name") or "", int(groups.get("given") or 0))
     return None
 
 

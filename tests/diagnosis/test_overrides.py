@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.model import Distribution, Environment
-from tests.diagnosis.test_named_releases import with_release
+from tests.diagnosis.test_named_releases import fix_of, with_release
 from tests.diagnosis.test_symptoms import said, trace
 
 
@@ -148,3 +148,23 @@ def test_what_transformers_takes_from_a_class_that_was_written_before_its_base_h
 def test_a_class_of_another_package_is_not_taken_for_one_of_transformers() -> None:
     error = "AttributeError: 'SmallModel' object has no attribute 'get_head_mask'"
     assert not any("PreTrainedModel" in each.title for each in said(error, with_release("transformers", "5.1.0")))
+
+
+def test_an_argument_that_only_older_releases_pass() -> None:
+    error = "TypeError: Phi3VTrainer._save_checkpoint() got an unexpected keyword argument 'metrics'\n"
+    (finding,) = said(error, with_release("transformers", "4.41.2"))
+    assert finding.title == "transformers passes metrics to _save_checkpoint() up to 4.46.3, and Phi3VTrainer does not take it"
+    assert [fix.spec for fix in finding.fixes] == [">4.46.3", None]
+    assert said(error, with_release("transformers", "4.49.0")) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "installed", "specifier"),
+    [
+        ("Trainer._save_checkpoint() takes 3 positional arguments but 4 were given", "4.49.0", "<=4.46.3"),
+        ("Trainer.training_step() takes 3 positional arguments but 4 were given", "4.45.2", ">=4.46.0"),
+    ],
+)
+def test_positional_arguments_that_other_releases_take(call: str, installed: str, specifier: str) -> None:
+    finding = said(trace(f"TypeError: {call}", "transformers/trainer.py"), with_release("transformers", installed))[0]
+    assert (finding.verdict, fix_of(finding)) == ("hit", specifier)
