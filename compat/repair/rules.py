@@ -13,7 +13,7 @@ from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
 from compat.rules.conditions import OF_PACKAGES, AnyOf, HasPackage, InstalledFrom
-from compat.rules.evaluate import severity_of
+from compat.rules.evaluate import exempts, severity_of
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import Rule
@@ -53,7 +53,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
         return
     unless = []
     for group in rule.unless:
-        states = [holds(each, facts) for each in group if not _about_packages(each)]
+        states = [exempts(each, facts) for each in group if not _about_packages(each)]
         if False in states:
             continue
         about = [each for each in group if _about_packages(each)]

@@ -119,15 +119,24 @@ def _kleene(rule: Rule, facts: Facts) -> bool | None:
     required = conjunction(holds(each, facts) for each in (*rule.packages, *rule.when))
     if required is False:
         return False
-    exempt = disjunction(conjunction(_exempts(each, facts) for each in group) for group in rule.unless)
+    exempt = disjunction(conjunction(exempts(each, facts) for each in group) for group in rule.unless)
     return conjunction((required, None if exempt is None else not exempt))
 
 
-def _exempts(condition: Condition, facts: Facts) -> bool | None:
-    """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt."""
+_WITHOUT_A_JOB = frozenset(("build", "import", "install"))
+"""Tasks that do not run anything."""
+
+
+def exempts(condition: Condition, facts: Facts) -> bool | None:
+    """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt.
+
+    Nor does a job that is not known: it is not presumed that it only installs, builds or imports.
+    """
     answer = holds(condition, facts)
     if answer is not None:
         return answer
+    if isinstance(condition, IsOneOf) and condition.path == "workload.task" and _WITHOUT_A_JOB.issuperset(condition.words):
+        return False
     if isinstance(condition, HasVariable):
         return None if condition.how == "unset" else False
     if not isinstance(condition, OF_PACKAGES) or facts.package(condition.name) is not None:
@@ -139,7 +148,7 @@ def _undecided(rule: Rule, facts: Facts) -> list[Condition]:
     """The conditions on which the verdict still depends."""
     unsettled = [each for each in (*rule.packages, *rule.when) if holds(each, facts) is None]
     for group in rule.unless:
-        states = [_exempts(each, facts) for each in group]
+        states = [exempts(each, facts) for each in group]
         if False not in states:
             unsettled += [each for each, state in zip(group, states) if state is None]
     return unsettled
@@ -155,12 +164,17 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
     )  # fmt: skip
 
 
+_OF_NO_JOB = ("absent", "variables_unset")
+"""Presumed facts that say nothing about what the job does."""
+
+
 def severity_of(rule: Rule, facts: Facts) -> str:
     """The severity of a rule's finding: that of presumed facts as long as one of them says what the job does."""
     if not rule.presumed_severity:
         return rule.severity
     presuming = facts.presuming(rule.presume)
-    in_use = any(presuming.is_presumed(f"workload.{name}") for name, _ in rule.presume if name != "quantization")
+    says = (name for name, value in rule.presume if name not in _OF_NO_JOB and (name, value) != ("quantization", "none"))
+    in_use = any(presuming.is_presumed(f"workload.{name}") for name in says)
     return rule.presumed_severity if in_use else rule.severity
 
 
