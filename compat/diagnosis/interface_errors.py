@@ -23,7 +23,7 @@ from compat.diagnosis.frame_packages import (
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
-from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass
+from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass, unused_by_model
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -65,7 +65,7 @@ class _Sides:
 
 def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return findings for a missing name, a rejected call or unused flags, from the tables of published source if listed."""
-    if found := _of_options(error, facts) or _of_values(error, facts):
+    if found := _of_options(error, facts) or unused_by_model(error, facts) or _of_values(error, facts):
         return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None:

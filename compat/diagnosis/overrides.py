@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ _BASES = (
 """Endings of the names of classes, and the class of transformers that such classes derive from."""
 _COMMON = ("Trainer", "Model", "Callback", "Tokenizer")
 """Endings that classes of other packages have as well."""
+_UNUSED = re.compile(r"`model_kwargs` are not used by the model: \[(?P<names>[^\]]{1,400})\]")
 _DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
 
 
@@ -98,6 +100,15 @@ def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     return _finding(
         _Gain(lack.name, first, passes, f"{why}the {method} of {owner} is a guess.", "reported"), owner, method, error, facts
     )
+
+
+def unused_by_model(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for an argument of generate() that the model does not take, and newer models of transformers do."""
+    match = _UNUSED.search(error.message)
+    for name in re.findall(r"['\"](\w+)['\"]", match["names"]) if match is not None else ():
+        if found := behind_its_peers(Lack(KEYWORD, "the model.forward", name), error, facts):
+            return found
+    return []
 
 
 def of_base(lack: Lack, modules: Sequence[str]) -> Named | None:

@@ -168,3 +168,18 @@ def test_an_argument_that_only_older_releases_pass() -> None:
 def test_positional_arguments_that_other_releases_take(call: str, installed: str, specifier: str) -> None:
     finding = said(trace(f"TypeError: {call}", "transformers/trainer.py"), with_release("transformers", installed))[0]
     assert (finding.verdict, fix_of(finding)) == ("hit", specifier)
+
+
+UNUSED = (
+    "ValueError: The following `model_kwargs` are not used by the model: ['typo', 'logits_to_keep'] (note: typos in the …)\n"
+)
+
+
+def test_an_argument_of_generate_that_newer_models_take() -> None:
+    (finding,) = said(UNUSED, with_release("transformers", "4.57.0"))
+    assert (
+        finding.title == "Models of transformers take logits_to_keep in forward() since 4.49.0, and the model does not take it"
+    )
+    assert finding.fixes[0].spec == "<4.49.0"
+    assert said(UNUSED, with_release("transformers", "4.40.0")) == []
+    assert said(UNUSED.replace("logits_to_keep", "nothing_like_it"), with_release("transformers", "4.57.0")) == []
