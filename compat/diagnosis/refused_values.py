@@ -31,7 +31,7 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 _ACCEPTED = re.compile(
-    r"[\s,.;-]*(?:\((?:choose|chose) from|(?:please )?(?:select|choose) (?:one )?(?:of|from)|(?:must|should) be (?:one )?of"
+    r"(?:\((?:choose|chose) from|(?:please )?(?:select|choose) (?:one )?(?:of|from)|(?:must|should) be (?:one )?of"
     r"|\b(?:supported|available|valid|possible|allowed|accepted|known|registered) [\w ]{1,40}?(?:are|is)?:|available tasks are"
     r"|the only possible|expected one of).*",
     re.IGNORECASE | re.DOTALL,

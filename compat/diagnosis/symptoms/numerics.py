@@ -8,6 +8,7 @@ from compat.diagnosis.symptoms.symptom import Symptom
 from compat.model import Fix
 
 _AMP = "https://pytorch.org/docs/stable/amp.html"
+_CHECKPOINT = "https://pytorch.org/docs/stable/checkpoint.html"
 _MPS = "https://pytorch.org/docs/stable/notes/mps.html"
 _ATTENTION = "https://github.com/Dao-AILab/flash-attention#installation-and-features"
 _TRITON = "https://github.com/triton-lang/triton#compatibility"
@@ -37,15 +38,15 @@ NUMERICS = (
     Symptom(
         "two-dtypes",
         re.compile(
-            r"mat1 and mat2 must have the same dtype|expected (?:m1 and m2|mat1 and mat2) to have the same dtype"
-            r"|expected scalar type (?P<one>\w{3,20}) but found (?P<other>\w{3,20})"
-            r"|Input type \(\w[\w.]{2,40}\) and (?:bias|weight) type \(\w[\w.]{2,40}\) should be the same"
-            r"|query, key, and value to have the same dtype"
+            r"\w{1,20} and \w{1,20} (?:must|to) have the same dtype|query, key, and value to have the same dtype"
+            r"|expected scalar type (?P<one>\w{3,20}) but found (?P<other>\w{3,20})|Found dtype \w{3,20} but expected \w{3,20}"
+            r"|Input type \(\w[\w.:]{2,40}\) and (?:bias|weight) type \(\w[\w.:]{2,40}\) should be the same"
+            r"|expected dtype \w[\w.:]{2,20} for `\w{1,20}` but got dtype|to have the same type as tensor for argument #"
         ),
         "Parts of the model, or its inputs, have different data types",
         "Weights, adapters or inputs were loaded in different types, and autocast does not cover the operation: often a "
         "quantized or half-precision model with layers in fp32, or a release that casts other parts than before.",
-        hints=("same dtype", "expected scalar type", "should be the same"),
+        hints=("same dtype", "expected scalar type", "should be the same", "Found dtype", "expected dtype", "the same type as"),
         facts=("workload",),
         general=True,
         fixes=(
@@ -53,6 +54,38 @@ NUMERICS = (
             Fix("config", text="load everything in one type: torch_dtype, bnb_4bit_compute_dtype and the adapters' dtype"),
         ),
         evidence=(_AMP,),
+    ),
+    Symptom(
+        "fp16-parameters",
+        re.compile(r"Attempting to unscale FP16 gradients"),
+        "The trained parameters are in fp16, and fp16 training scales gradients of fp32 parameters",
+        "With fp16=True the optimizer needs the parameters in fp32, and autocast computes in fp16. The model was loaded in "
+        "fp16, or its adapters took that type; peft casts adapters to fp32 from 0.12 on.",
+        hints=("unscale FP16",),
+        facts=("workload",),
+        packages=("torch",),
+        fixes=(
+            Fix("config", text="load the model in fp32, or quantized (torch_dtype=torch.float32)"),
+            Fix("config", text="train in bf16 where the GPU supports it (bf16=True), which scales nothing"),
+            Fix("config", text="cast what is trained: p.data = p.data.float() for every parameter that requires a gradient"),
+        ),
+        evidence=(_AMP,),
+    ),
+    Symptom(
+        "nothing-to-train",
+        re.compile(r"element 0 of tensors does not require grad and does not have a grad_fn"),
+        "The loss does not depend on any trained parameter",
+        "All parameters are frozen, or gradient checkpointing in its reentrant form cuts the graph: the inputs of its blocks "
+        "come from frozen embeddings and require no gradient.",
+        hints=("does not require grad",),
+        facts=("workload",),
+        general=True,
+        fixes=(
+            Fix("config", text="gradient_checkpointing_kwargs=dict(use_reentrant=False)"),
+            Fix("config", text="model.enable_input_require_grads() before the adapters are added"),
+            Fix("config", text="print_trainable_parameters() shows whether anything is trained"),
+        ),
+        evidence=(_CHECKPOINT,),
     ),
     Symptom(
         "not-finite",
