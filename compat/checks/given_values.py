@@ -32,7 +32,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
     given = workload.options or ()
     if any("plugin" in option.name for option in given):
         return
-    installed = releases_in(environment)
+    installed = releases_in(environment, images=True)
     seen: set[tuple[str, str]] = set()
     for option in given:
         if option.value is not None and (option.name, option.value) not in seen:

@@ -105,12 +105,16 @@ def open_rows_once() -> Rows | None:
     return _opened[0]
 
 
-def releases_in(environment: Environment) -> dict[str, str]:
-    """The distributions installed in exactly one known version from an index, with that version."""
+def releases_in(environment: Environment, *, images: bool = False) -> dict[str, str]:
+    """The distributions installed in exactly one known version from an index, with that version.
+
+    ``images``: those of container images count as well, whose Python code is that of the release.
+    """
     found: dict[str, str] = {}
     several = set()
     for copy in environment.distributions or ():
-        if copy.name in found or copy.version is None or not is_release(copy):
+        of_release = is_release(copy) or (images and copy.source is not None and copy.source.kind == "image")
+        if copy.name in found or copy.version is None or not of_release:
             several.add(copy.name)
         elif copy.marker is None:
             found[copy.name] = copy.version

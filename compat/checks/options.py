@@ -57,7 +57,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
     """Yield an error for each option that the installed release does not accept and another release does."""
     workload = environment.workload
     assert workload is not None
-    installed = releases_in(environment)
+    installed = releases_in(environment, images=True)
     seen: set[tuple[str, str]] = set()
     programs = open_parsers()
     for option in workload.options or ():

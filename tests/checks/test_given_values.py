@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.checks import given_values
-from compat.model import Distribution, Environment, Finding
+from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.workload.command import from_command
 
@@ -68,6 +68,13 @@ def test_the_nearest_release_that_accepts_it_is_the_fix(tmp_path: Path) -> None:
 )
 def test_what_is_accepted_or_not_known_is_not_reported(command: str, tmp_path: Path) -> None:
     assert titles(command, tmp_path) == []
+
+
+def test_the_release_in_an_image_counts(tmp_path: Path) -> None:
+    workload = from_command(["vllm", "serve", "x", "--tool-call-parser", "qwen3_coder"], str(tmp_path), {}).workload
+    for source, number in ((Source("image", {}), 1), (Source("vcs", {}), 0)):
+        environment = Environment(distributions=(Distribution("vllm", "0.9.1", source=source),), workload=workload)
+        assert len(list(given_values.judge(environment))) == number
 
 
 SCRIPT = """

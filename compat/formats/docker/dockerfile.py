@@ -243,9 +243,9 @@ class _Reader:
 
     def _started(self, stage: Stage) -> tuple[Workload | None, dict[str, str]]:
         """Return the workload that the container starts, and its variables including those that its command sets."""
-
+        options_only = stage.entrypoint is None and stage.command is not None and stage.command[0].startswith("-")
         launch = started(
-            stage.entrypoint, stage.command, stage.variables, stage.files.workdir,
+            stage.server if options_only else stage.entrypoint, stage.command, stage.variables, stage.files.workdir,
             lambda name: self.context.find(stage.files.place(name), stage.files.copies),
         )  # fmt: skip
         if launch is None:

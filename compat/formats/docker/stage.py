@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.errors import InputError
-from compat.formats.docker.base_images import image_variables, is_bare, known_stack, system_python
+from compat.formats.docker.base_images import image_variables, is_bare, known_stack, server_of, system_python
 from compat.formats.docker.text import HereDocument, Instruction, without_documents
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
@@ -112,6 +112,7 @@ class Stage:
     """A stage; it inherits everything from its parent.
 
     ``command`` and ``entrypoint`` are word lists, ``triggers`` the ONBUILD instructions that run in stages built on it.
+    ``server``: the entry point of the base image, if it is a known server, which gets a command of options only.
     """
 
     def __init__(
@@ -135,9 +136,11 @@ class Stage:
         self.arguments: dict[str, str] = {} if parent is None else dict(parent.arguments)
         self.entrypoint: tuple[str, ...] | None = None if parent is None else parent.entrypoint
         self.command: tuple[str, ...] | None = None if parent is None else parent.command
+        self.server: tuple[str, ...] | None = None if parent is None else parent.server
 
     def start(self, image: str) -> None:
         """Start from the stack implied by a base image."""
+        self.server = server_of(image)
         self.stack = known_stack(image)
         self.closed = is_bare(image)
         self.system = image

@@ -314,6 +314,18 @@ def test_a_script_of_the_image_is_not_looked_for_on_this_machine(project: Path) 
     assert read("FROM a\nCMD bash\n").context.workload is None
 
 
+def test_a_command_of_options_goes_to_the_server_of_the_base_image() -> None:
+    options = 'CMD ["--model", "a/b", "--tool-call-parser", "hermes"]\n'
+    workload = read(f"FROM vllm/vllm-openai:v0.9.1 AS base\nFROM base\n{options}").context.workload
+    assert workload is not None
+    assert (workload.task, workload.model) == ("serve", "a/b")
+    assert [(option.name, option.value) for option in workload.options or ()][1:] == [("--tool-call-parser", "hermes")]
+    assert read(f"FROM python:3.11\n{options}").context.workload is None
+    for own in ('CMD ["python", "train.py"]\n', f'ENTRYPOINT ["sh"]\n{options}'):
+        workload = read(f"FROM vllm/vllm-openai:v0.9.1\n{own}").context.workload
+        assert workload is None or workload.task is None
+
+
 def test_notes_tell_what_is_uncertain() -> None:
     listing = read("FROM ${BASE}\nRUN if [ $A ]; then pip install torch==2.5.1; else pip install torch==2.6.0; fi\n")
     assert pins(listing) == {"torch": "2.6.0"}
