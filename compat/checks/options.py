@@ -23,6 +23,7 @@ from compat.interfaces.source.records import Class
 from compat.interfaces.table import header_of, path_of, tracked
 from compat.model import Environment, Finding, Fix, Location
 from compat.records import record
+from compat.syntax.python import syntax_tree
 from compat.workload.reading import SCRIPT
 from compat.workload.trainers import TRAINERS
 
@@ -182,7 +183,7 @@ def _class_need(dotted: str, name: str) -> tuple[CodeNeeds, CodeNeed]:
     """The need of a call of the class with this field as keyword argument, derived from generated code."""
     module, _, last = dotted.rpartition(".")
     source = f"from {module} import {last}\n{last}({name}=0)\n"
-    record_ = module_of(ast.parse(source), source.encode(), "asked")
+    record_ = module_of(syntax_tree(source), source.encode(), "asked")
     wanted = CodeNeeds(Code((CodeFile("", record_, lambda _: ""),)), tracked())
     return wanted, next(each for each in wanted.all if each.need.kind == "call")
 

@@ -19,6 +19,7 @@ from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDE
 from compat.interfaces.table import tracked
 from compat.model import Environment, Finding, Fix, normalized
 from compat.records import replace
+from compat.syntax.python import syntax_tree
 from compat.versions import key_of
 from compat.workload.wrappers import is_python
 
@@ -232,7 +233,7 @@ def _certain(script: Script, each: Statement) -> bool:
 
 def _at_margin(step: Statement) -> bool:
     try:
-        body = ast.parse(_text_of(step.path)).body
+        body = syntax_tree(_text_of(step.path)).body
     except (SyntaxError, ValueError, RecursionError):
         return False
     last = step.module.rpartition(".")[2]

@@ -6,7 +6,6 @@ which is then checked like a script in ``compat script``.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class, Function
 from compat.interfaces.table import tracked
 from compat.records import replace
+from compat.syntax.python import syntax_tree
 
 LIKELY = (
     "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
@@ -258,8 +258,8 @@ def _model_modules(name: str) -> Iterator[str]:
 def _asked(source: str, name: str, *fields: Field) -> Named | None:
     """Return the releases in which the line of ``source`` that uses ``name`` works; ``None`` if the tables do not decide."""
     try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a message may contain arbitrary text
+        tree = syntax_tree(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a message may contain arbitrary text
         return None
     module = module_of(tree, source.encode(), "asked")
     known = releases()

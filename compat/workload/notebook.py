@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import bisect
 import itertools
-import warnings
 
 from compat.errors import InputError
 from compat.files import regular
 from compat.syntax.json import read_text
 from compat.syntax.notebook import code_cells, translated
+from compat.syntax.python import syntax_tree
 
 LIMIT = 64 * 1024 * 1024
 """Maximum size in bytes; notebooks embed their images."""
@@ -18,7 +18,6 @@ LONGEST = 1 << 20
 """Maximum number of characters of Python in one file."""
 NODES = 100_000
 """Nodes of a syntax tree: some ten thousand lines."""
-_FLAGS = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 class Notebook:
@@ -74,9 +73,7 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
     if len(source) > LONGEST:
         raise InputError(f"has more than {LONGEST // 1024} KiB of code", path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = compile(source, path.replace("\0", ""), "exec", _FLAGS, dont_inherit=True)
+        tree = syntax_tree(source, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except SyntaxError as problem:
         running = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise InputError(f"is not Python {running}: {problem.msg}", path, problem.lineno or None) from None
@@ -84,8 +81,6 @@ def parsed(source: str | bytes, path: str) -> ast.Module:
         raise InputError("cannot be parsed: nested too deeply", path) from None
     except (ValueError, OverflowError) as problem:
         raise InputError(f"is not Python: {problem}", path) from None
-    if not isinstance(tree, ast.Module):
-        raise InputError("is not a Python module", path)
     if next(itertools.islice(ast.walk(tree), NODES, None), None) is not None:
         raise InputError(f"has too much code: more than {NODES} syntax nodes", path)
     return tree

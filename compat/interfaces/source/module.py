@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 
 from compat.interfaces.source.lazy import Lazy, aliases_in, given_to_others
 from compat.interfaces.source.records import Module, Rename, Use
 from compat.interfaces.source.scopes import ClassDraft, dotted, text_of, walk
 from compat.interfaces.source.signatures import wrappers_in
 from compat.interfaces.source.walker import Walker
+from compat.syntax.python import syntax_tree
 
 FORM = 5
 """Version of the record format; a change invalidates all stored records."""
@@ -23,9 +23,7 @@ def read_module(source: bytes, name: str, *, is_package: bool = False, stub: boo
     if len(source) > LARGEST:
         return Module(name, is_package, f"larger than {LARGEST >> 20} MB")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in third-party source
-            tree = ast.parse(source)
+        tree = syntax_tree(source)
         return module_of(tree, source, name, is_package=is_package, stub=stub)
     except SyntaxError as problem:
         return Module(name, is_package, f"line {problem.lineno or 0}: {problem.msg}")
