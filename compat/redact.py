@@ -1,8 +1,8 @@
 """Redaction of credentials in everything the program prints: output, errors and notes are meant to be shared.
 
 Redacted are: user and password before a host (with or without a scheme, even if the password contains a slash), conda's
-``/t/TOKEN/``, the values of query keys, options and variables with names of secrets, bearer tokens, and the tokens of
-well-known services. Time is linear in the text; ``re`` is only imported if the text may contain a credential.
+``/t/TOKEN/``, the values of query keys, options, headers and variables with names of secrets, arguments of login commands, and
+the tokens of well-known services. Time is linear in the text; ``re`` is only imported if the text may contain a credential.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 HIDDEN = "****"
 _SIGNS = (
-    "@", "/t/", "bearer ", "authorization: ", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-",
-    "akia", "token=", "key=", "sig=", "pass=", "phrase=", "-api=", "_api=", "jwt=",
-    "signature=", "secret=", "passw", "pwd=", "credential=", "credentials=", "auth=",
-    "token ", "key ", "--secret ", "token:", "token\"", "token'", "token\\", "key:", "key\"", "key'", "key\\", "secret:",
-    "secret\"", "secret'", "secret\\", "wandb login", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
+    "@", "/t/", "bearer ", "authorization", "cookie", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
+    "sk-", "akia", "login", "passw", "passphrase", "mysql", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
+    "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=",
 )  # fmt: skip
-"""In lower case; a text that contains none of them needs no redaction."""
+"""In lower case; a text that contains none of them, nor one of ``_WORDS`` before one of ``_ENDS``, needs no redaction."""
+_WORDS = (
+    "token", "key", "keys", "secret", "credential", "credentials", "_pat", "auth", "pwd", "signature", "sig",
+    "jwt",
+)  # fmt: skip
+_ENDS = ("=", " ", ":", '"', "'", "\\", "]")
 _LONGEST = 10_000
 """Characters of a text that are considered for an excerpt."""
 _NAMES_OF_USERS = ("git", "hg", "svn", "")
@@ -36,15 +39,24 @@ _NAMES_OF_USERS = ("git", "hg", "svn", "")
 def redacted(text: str) -> str:
     """The text without credentials."""
     lower = text.lower()
-    for sign in _SIGNS:  # every line that is printed comes here: a generator would take twice as long
-        if sign in lower:
-            break
-    else:
+    if not _suspicious(lower):
         return text
     for sign, pattern, replaced in _patterns():
         if sign in lower:
             text = pattern.sub(replaced, text)
     return text
+
+
+def _suspicious(lower: str) -> bool:
+    for sign in _SIGNS:  # every line that is printed comes here: a generator would take twice as long
+        if sign in lower:
+            return True
+    for word in _WORDS:
+        if word in lower:
+            for end in _ENDS:
+                if word + end in lower:
+                    return True
+    return False
 
 
 def excerpt(text: str, most: int) -> str:
@@ -85,9 +97,27 @@ def _compile() -> tuple[_Pattern, ...]:
     import re
 
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|key|[_-]api|jwt)"
-    whose = "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client"
-    sure = rf"(?:(?:{whose})[_-]?(?:token|key|secret)|passw(?:or)?d|passphrase)"
+    whose = (
+        "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client|refresh|session|security|account|sharedaccess|license|deploy|bot|share"
+        "|admin|jupyter|wandb|comet|neptune|openai|service"
+    )
+    # with these words a value is a secret whatever it looks like; with the others, which also name tokens of texts and keys
+    # of dictionaries, only if it looks random
+    sure = rf"(?<![^\W_])(?:(?:{whose})[_-]?(?:token|keys?|secret)|passw(?:or)?d|passphrase)"
+    variable = (
+        r"(?:\b[A-Z][A-Z0-9_]{0,60}?_(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT|CREDENTIALS?)"
+        r"|\b(?:TOKEN|SECRET|PASSWORD))"
+    )
+    unsure = r"(?<![\w-])(?:token|secret|key|pat|passwd|pass|pwd|jwt)"
+    assigned = r"(?:\\?['\"])?\]?\s{0,3}[:=]\s{0,3}(?:\\?['\"])?"
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
+    value = rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
+    random = r"(?=[A-Za-z_~+/=-]{0,80}\d)(?=[\d_~+/=-]{0,80}[A-Za-z])[\w~+/=-]{10,4000}(?![\w.(\[~+/=-])"
+    ignored = re.IGNORECASE
+
+    def after(sign: str, before: str, hidden: str, flags: int = 0) -> _Pattern:
+        return sign, re.compile(f"({before}){hidden}", flags), rf"\g<1>{HIDDEN}"
+
     return (
         # up to the next scheme: the URL of a proxy contains another one in its path
         ("@", re.compile(r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
@@ -105,59 +135,68 @@ def _compile() -> tuple[_Pattern, ...]:
             re.compile(r"(?<![\w.%+@:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])"),
             f"{HIDDEN}@",
         ),
-        ("/t/", re.compile(r"(\w[\w-]{0,80}(?::\d{1,5})?/t/)[^/\s'\"<>`]{1,400}"), rf"\g<1>{HIDDEN}"),
-        (
+        after("/t/", r"\w[\w-]{0,80}(?::\d{1,5})?/t/", r"[^/\s'\"<>`]{1,400}"),
+        after("=", rf"[?&;#][\w. -]{{0,60}}?{secret}=", r"[^&;#\s'\"<>`]{1,4000}", ignored),
+        # assignments in shells, YAML, JSON and Python, whose quotes may be escaped; password: … and api_key="…"
+        after(
             "=",
-            re.compile(rf"([?&;#][\w. -]{{0,60}}?{secret}=)[^&;#\s'\"<>`]{{1,4000}}", re.IGNORECASE),
-            rf"\g<1>{HIDDEN}",
+            r"\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=['\"]?",
+            r"(?![$'\"])[^\s'\"\\;&]{1,4000}",
         ),
-        (
-            "=",
-            re.compile(
-                r"(\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=['\"]?)(?![$'\"])[^\s'\"\\;&]{1,4000}"
-            ),
-            rf"\g<1>{HIDDEN}",
+        after("", rf"{variable}{assigned}", value),
+        after("", rf"{sure}{assigned}", value, ignored),
+        after("", rf"{unsure}{assigned}", random),
+        # setenv("HF_TOKEN", "…"), ENV HF_TOKEN …, and netrc's password …
+        after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random),
+        after("", rf"\b(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
+        # {name: HF_TOKEN, value: …}, also on two lines and in a diff
+        after(
+            "name",
+            rf"\bname['\"]?\s{{0,3}}:\s{{0,3}}['\"]?{variable}['\"]?\s{{0,3}},?[\s+-]{{0,60}}['\"]?value['\"]?"
+            r"\s{0,3}:\s{0,3}['\"]?",
+            value,
         ),
-        # "HF_TOKEN": "…" and WANDB_API_KEY: …, password: … and api_key="…"; quotes may be escaped
-        (
-            "e",
-            re.compile(
-                rf"(\b[A-Z][A-Z0-9_]{{0,60}}?_(?:TOKEN|SECRET|PASSWORD|KEY)(?:\\?['\"])?\]?\s{{0,3}}[:=]\s{{0,3}}(?:\\?['\"])?)"
-                rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
-            ),
-            rf"\g<1>{HIDDEN}",
-        ),
-        (
-            "s",
-            re.compile(
-                rf"((?<![^\W_]){sure}(?:\\?['\"])?\]?\s{{0,3}}[:=]\s{{0,3}}(?:\\?['\"])?){code}(?![$'\"{{\[(<])"
-                r"[^\s'\"\\;&,{}]{4,4000}", re.IGNORECASE,
-            ),
-            rf"\g<1>{HIDDEN}",
-        ),
-        (
+        after(
             "--",
+            rf"--(?:[\w.-]{{0,40}}?[_.-])?(?:(?:{whose})[_-]?(?:token|keys?|secret)|password|passwd|passphrase|secret|(?<![\w-]--)(?<=\.)token"
+            r"|(?<![\w-]..)(?<=--)(?:token|key))(?:=|\s{1,40})['\"]?",
+            r"(?![$'\"-])[^\s'\"\\;&]{1,4000}", ignored,
+        ),
+        after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
+        after("wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"),
+        after("login", r"\blogin(?:\(\s{0,9}|\s{1,40}(?:--?\w{1,20}\s{1,40}){0,3})['\"]?", random),
+        # the password of "docker login -u me -p …"
+        after(
+            "-p",
+            r"\b(?:login|sshpass|mysql\w{0,10})\b(?:[^\n|;&]{0,200}?)\s-p(?:=|\s{1,9})?['\"]?",
+            r"(?![$'\"\s-])[^\s'\"]{4,400}",
+        ),
+        (
+            "|",
             re.compile(
-                r"(--(?:[\w-]{0,40}?[_-])?(?:(?:hub|hf|auth|access|api|bearer|github|gitlab|secret)[_-](?:token|key)|password|passwd"
-                r"|secret)|(?<![\w-])--(?:token|key))((?:=|\s{1,40})['\"]?)(?![$'\"-])[^\s'\"\\;&]{1,4000}"
+                rf"(\b(?:echo|printf)\s(?:[^\n|]{{0,40}}?\s)?['\"]?){random}(?=['\"]?\s{{0,9}}\|[^\n|]{{0,200}}?(?:login|--password-stdin|--with-token))"
             ),
-            rf"\g<1>\g<2>{HIDDEN}",
-        ),
-        (
-            "wandb login",
-            re.compile(r"(\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3})(?![$'\"-])[^\s'\"\\;&]{6,400}"),
             rf"\g<1>{HIDDEN}",
         ),
-        (
+        after(
             "curl",
-            re.compile(r"(\bcurl(?:\s[^\n]{0,300}?)??\s(?:-u|--user)[=\s]\s{0,9}['\"]?)(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{1,400}"),
-            rf"\g<1>{HIDDEN}",
+            r"\bcurl(?:\s[^\n]{0,300}?)??\s(?:-u|--user)[=\s]\s{0,9}['\"]?",
+            r"(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{0,400}",
         ),
-        (
-            "b",
-            re.compile(r"\b((?:bearer|authorization:\s{1,9}(?:basic|token))\s{1,40})(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,99}", re.I),
-            rf"\g<1>{HIDDEN}",
+        # headers
+        after("bearer", r"\bbearer\s{1,40}", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
+        after(
+            "authorization", r"\bauthorization['\"]?\s{0,3}:\s{0,9}['\"]?(?:(?:basic|token|apikey|digest)\s{1,9})?",
+            r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored,
         ),
+        after("cookie", r"\bcookie['\"]?\s{0,3}:\s{0,9}['\"]?(?=[\w.-]{1,60}=)", r"[^'\"\n]{6,4000}", ignored),
+        after(
+            "-",
+            r"\b(?:private|x-[\w-]{0,40})-(?:token|key|secret)['\"]?\s{0,3}:\s{0,3}['\"]?",
+            r"(?![$'\"{\[(<])[^\s'\"\\;&,{}]{4,4000}",
+            ignored,
+        ),
+        # tokens of well-known services
         (
             "_",
             re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20})\w{0,400}"),
@@ -166,7 +205,8 @@ def _compile() -> tuple[_Pattern, ...]:
         ("-", re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10})[\w-]{0,400}"), HIDDEN),
         ("a", re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
         ("eyj", re.compile(r"\beyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
-        ("private key-----", re.compile(r"(PRIVATE KEY-----)[^-]{1,8000}"), rf"\g<1>{HIDDEN}"),
+        after("private key-----", r"PRIVATE KEY-----", r"[^-]{1,8000}"),
+        after("/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|/bot\d{6,12}:", r"[\w/-]{6,200}"),
     )  # fmt: skip
 
 

@@ -32,6 +32,17 @@ def test_what_stands_before_a_host_is_hidden(text: str, wanted: str) -> None:
         ("password: ", ""), ("OpenAI(api_key='", "')"), ("wandb login ", ""), ("wandb login --relogin ", " && python a.py"),
         ("curl -s -u bob:", " https://host/x"), ("https://host/x#access_token=", "&x=1"), ("x-api-key: ", ""),
         ("-----BEGIN PRIVATE KEY-----\\n", "\\n-----END PRIVATE KEY-----"), ("eyJhbGciOiJIUzI1NiJ9.eyJ", ".x"),
+        ("ARG GIT_PAT=\"", "\""), ("env: {TOKEN: ", "}"), ("hub_token: ", ""), ("token: ", ""), ("apiKey: ", ""), ("client_secret = '", "'"),
+        ("machine host login bob password ", ""), ("machine host password ", " login bob"), ("ENV HF_TOKEN ", ""), ("setx HF_TOKEN ", ""),
+        ("os.environ.setdefault('HF_TOKEN', '", "')"), ("login('", "')"), ("login(token=\"", "\")"), ("Api(token='", "', x=1)"),
+        ("{name: HF_TOKEN, value: ", "}"), ("- name: HF_TOKEN\n   value: ", ""), ("+- name: HF_TOKEN\n+  value: '", "'"),
+        ("--hub_token ", ""), ("--push_to_hub_token=", ""), ("--apiKey ", ""), ("--NotebookApp.token='", "'"), ("--passphrase ", ""),
+        ("--ngrok-authtoken ", ""), ("ngrok authtoken ", ""), ("--gradio-auth bob:", ""), ("docker login -u bob -p ", " host"),
+        ("docker login -u bob -p", " host"), ("echo ", " | docker login --password-stdin"), ("printf '%s' '", "' | gh auth login --with-token"),
+        ("sshpass -p ", " ssh host"), ("aws configure set aws_secret_access_key ", ""), ("vault login ", ""), ("PRIVATE-TOKEN: ", "'"),
+        ("X-API-Key: ", ""), ("Authorization: token ", ""), ("authorization: ", ""), ("Cookie: session=", "'"), ("curl -u ", ": https://host"),
+        ("AccountName=a;AccountKey=", ";EndpointSuffix=b"), ("https://hooks.slack.com/services/T0/B0/", ""), ("redis://:", "@host/0"),
+        ("//host/:_authToken=", ""), ('{"username":"bob","key":"', '"}'),
     ],
 )  # fmt: skip
 def test_values_that_are_named_like_secrets_are_hidden(before: str, after: str) -> None:
@@ -44,7 +55,9 @@ def test_values_that_are_named_like_secrets_are_hidden(before: str, after: str) 
     [
         "KeyError: 'lm_head.weight'", "pad_token: <pad>", "missing key: model.layers.0", "password: str", "api_key=None", "HF_TOKEN: ${HF_TOKEN}",
         "curl -LsSf https://host/install.sh", "docker run -u $(id -u):$(id -g) x", "unexpected token: 'a'", "wandb login", "HF_TOKEN=$HF_TOKEN",
-        "docker://nvcr.io/nvidia/pytorch:24.05-py3", "Tokenizer class: LlamaTokenizer",
+        "docker://nvcr.io/nvidia/pytorch:24.05-py3", "Tokenizer class: LlamaTokenizer", "use_auth_token: true", "--max-num-tokens 100000ab",
+        "tokenizer.pad_token = tokenizer.eos_token", "'token', 'revision'", "eos_token='<|end_of_text_128001|>'", "python login.py --port 8080",
+        "generate(token=tokens[0])", "key: str", "docker login registry.example", "echo 12.1 | tee cuda_version_a1b2c3d4e5", "num_key_value_heads: 8",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_is_kept(text: str) -> None:
