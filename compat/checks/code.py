@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
 """Packages whose classes are subclassed by other packages: code may use them without importing them."""
+_EXPLAINED = 200
+"""Findings of one run that name fixes and evidence, which takes reading other releases; generated code has thousands."""
 _kept: dict[tuple[tuple[str, float, int], ...], CodeNeeds] = {}
 _releases: list[Releases] = []
 
@@ -76,7 +78,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
             if found is None:
                 continue
             gone.update(filter(None, (imported(each.need),)))
-            finding = _finding(each, package, found, wanted, installed, known)
+            finding = _finding(each, package, found, wanted, installed, known, explained=len(seen) < _EXPLAINED)
             if finding.rule not in seen:
                 seen.add(finding.rule)
                 yield finding
@@ -98,18 +100,25 @@ def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need:
 
 
 def _finding(
-    each: CodeNeed, package: str, lacking: str, wanted: CodeNeeds, installed: Mapping[str, str], known: Releases
+    each: CodeNeed,
+    package: str,
+    lacking: str,
+    wanted: CodeNeeds,
+    installed: Mapping[str, str],
+    known: Releases,
+    *,
+    explained: bool,
 ) -> Finding:
     about = {name: installed[name].partition(" ")[0] for name in (package, lacking)}
-    nowhere = known.nowhere(package, each.need)
-    fixes = fixes_of(each, package, lacking, wanted, installed, known, nowhere=nowhere)
+    nowhere = explained and known.nowhere(package, each.need)
+    fixes = fixes_of(each, package, lacking, wanted, installed, known, nowhere=nowhere) if explained else ()
     path = each.file.path
     return Finding(
         rule=f"surface-{package}-{_short(each)}",
         origin="surface", verdict="hit", severity="error" if each.sure else "warning", effect="crash", confidence="confirmed",
         title=_title(each, package, lacking, installed, nowhere=nowhere), why=_why(each, package, lacking, installed),
         packages=about, facts=("workload",), fixes=tuple(fixes),
-        evidence=tuple(_evidence(each, package, lacking, installed, known)),
+        evidence=tuple(_evidence(each, package, lacking, installed, known)) if explained else (),
         here=", ".join(f"{name} {version}" for name, version in about.items()),
         location=Location(path, None if each.file.is_notebook else each.line),
     )  # fmt: skip

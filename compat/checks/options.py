@@ -336,7 +336,12 @@ class Parser:
         return self._instead.get(name)
 
 
+_parsers: dict[str, Parser] = {}
+
+
 def open_parsers() -> dict[str, Parser]:
-    """Open the parsers of the shipped table, by program."""
-    content, _ = header_of(read_table(path_of("flags")), MAGIC)
-    return {name: Parser(each) for name, each in content.items()}
+    """Return the parsers of the shipped table by program; the table is opened once."""
+    if not _parsers:
+        content, _ = header_of(read_table(path_of("flags")), MAGIC)
+        _parsers.update((name, Parser(each)) for name, each in content.items())
+    return _parsers

@@ -31,10 +31,15 @@ def path_of(package: str) -> str:
     return os.path.join(FOLDER, f"{normalized(package)}.bin")
 
 
+_index: dict[str, dict[str, str]] = {}
+
+
 def tracked() -> dict[str, str]:
-    """Map each top-level module that has a table to its package."""
-    found: dict[str, str] = value_at(read_table(path_of("index")).decode("ascii"))
-    return found
+    """Map each top-level module that has a table to its package; the index is read once."""
+    path = path_of("index")
+    if path not in _index:
+        _index[path] = value_at(read_table(path).decode("ascii"))
+    return _index[path]
 
 
 def open_table(package: str, path: str | None = None) -> Table | None:

@@ -40,6 +40,7 @@ class World:
         self._names: dict[int, Names] = {}
         self._found: dict[str, Meaning] = {}
         self._mro: dict[tuple[str, str], tuple[tuple[Meaning, ...], bool]] = {}
+        self._constructors: dict[tuple[str, str], tuple[Signature, Meaning] | None] = {}
 
     def surface_of(self, dotted: str) -> Surface | None:
         return self._by_top.get(dotted.partition(".")[0])
@@ -178,31 +179,13 @@ class World:
 
         ``after``: resolve as ``super().__init__`` in that class does.
         """
-        chain = self.bases(of)[0]
         if after is not None:
-            chain = chain[chain.index(after) + 1 :] if after in chain else chain[1:]
-        fields: dict[str, None] = {}
-        is_dataclass = False
-        for each in chain:
-            definition = each.definition
-            if is_dataclass and each.kind == "unknown" and each.module.rpartition(".")[2] in _WITHOUT_FIELDS:
-                continue
-            if not isinstance(definition, Class) or definition.dynamic:
-                return None
-            marked = bool(_DATACLASSES & set(definition.decorators))
-            if not marked and set(definition.decorators) & _OTHER_CONSTRUCTORS:
-                return None
-            if "__new__" in definition.methods and not is_dataclass:
-                return None
-            own = definition.methods.get("__init__")
-            if own is not None and not is_dataclass:
-                return own.signature, each
-            if marked:
-                is_dataclass = True
-                fields.update(dict.fromkeys(field for field, _ in definition.fields))
-        if is_dataclass:
-            return Signature(("self", *fields), len(fields)), chain[0]
-        return None
+            chain = self.bases(of)[0]
+            return _constructor(chain[chain.index(after) + 1 :] if after in chain else chain[1:])
+        key = of.module, of.name
+        if key not in self._constructors:
+            self._constructors[key] = _constructor(self.bases(of)[0])
+        return self._constructors[key]
 
     # Calls
 
@@ -304,6 +287,31 @@ class World:
                     where = Meaning("method", each.surface, each.module, each.name, None, call.line)
                     found += [(one, call.line) for one in self.rejected(signature, 1, where, call.positional, call.keywords)]
         return tuple(found)
+
+
+def _constructor(chain: tuple[Meaning, ...]) -> tuple[Signature, Meaning] | None:
+    fields: dict[str, None] = {}
+    is_dataclass = False
+    for each in chain:
+        definition = each.definition
+        if is_dataclass and each.kind == "unknown" and each.module.rpartition(".")[2] in _WITHOUT_FIELDS:
+            continue
+        if not isinstance(definition, Class) or definition.dynamic:
+            return None
+        marked = bool(_DATACLASSES & set(definition.decorators))
+        if not marked and set(definition.decorators) & _OTHER_CONSTRUCTORS:
+            return None
+        if "__new__" in definition.methods and not is_dataclass:
+            return None
+        own = definition.methods.get("__init__")
+        if own is not None and not is_dataclass:
+            return own.signature, each
+        if marked:
+            is_dataclass = True
+            fields.update(dict.fromkeys(field for field, _ in definition.fields))
+    if is_dataclass:
+        return Signature(("self", *fields), len(fields)), chain[0]
+    return None
 
 
 def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Meaning]:

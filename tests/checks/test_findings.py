@@ -7,6 +7,7 @@ import pytest
 
 from compat.checks import code as findings
 from compat.model import Finding
+from tests.growth import assert_linear
 from tests.interfaces.code.made_up import TRACKED, releases
 
 
@@ -69,3 +70,19 @@ def test_code_that_cannot_be_read_is_kept_as_a_problem(tmp_path: Path) -> None:
     path.write_text("print 'x'\n", encoding="utf-8")
     (problem,) = findings.code_needs((str(path),)).code.problems
     assert (problem.line, "is not Python" in problem.message) == (1, True)
+
+
+def test_generated_code_takes_linear_time_and_loses_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the shipped tables, which have many releases
+    path = tmp_path / "train.py"
+
+    def judge(count: int) -> int:
+        arguments = ", ".join(f"unknown_{count}_{each}=1" for each in range(count))
+        path.write_text(f"from transformers import TrainingArguments\nTrainingArguments('out', {arguments})\n")
+        found = list(findings.judge_code((str(path),), {"transformers": "4.51.3"}))
+        assert all(each.severity == "error" for each in found)
+        assert sum(bool(each.evidence) for each in found) == min(count, findings._EXPLAINED)
+        return len(found)
+
+    assert judge(250) == 250
+    assert_linear(judge, int, 2_000)
