@@ -13,7 +13,7 @@ from compat.api.case import Case, read_again
 from compat.api.planning import planner_of
 from compat.api.resolution import RESOLVED, completed
 from compat.checks.choices import Requested
-from compat.checks.selections import Contradiction, contradictions
+from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
 from compat.formats.listing import Entry, Listing
@@ -68,15 +68,19 @@ class _Tried:
 
 
 def settled(case: Case, planner: Planner) -> Settled | None:
-    """The requirements file of a case without the lines that contradict those to keep; ``None`` if none do."""
+    """The requirements file of a case without the lines that contradict those to keep; ``None`` if none do.
+
+    Those of a project are refused: which of them is meant cannot be told, and other tools read them, too.
+    """
     if case.listing is None or case.file is None:
         return None
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = contradictions(case.listing, known, case.asked_choices or Requested())
-    found = tuple(each for each in found if each.finding.verdict == "hit")
+    found = tuple(each for each in found if each.finding.verdict == "hit" and not each.finding.selections)
     if not found:
         return None
-    ways = [tuple(_choices(each, case.listing)) for each in found]
+    chosen = case.listing.kind == "requirements"
+    ways = [tuple(_choices(each, case.listing)) if chosen else () for each in found]
     if not all(ways):
         texts = (fix.text for each, choices in zip(found, ways) if not choices for fix in each.finding.fixes)
         return Settled(tuple(each.finding for each in found), (), (), case, planner, "; ".join(texts))

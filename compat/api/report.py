@@ -185,7 +185,8 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
-    from compat.checks.selections import described, judge_pins, judged_listing
+    from compat.checks import conflicting_pins
+    from compat.checks.selections import described, judged_listing
 
     known, notes = targeted(listing.context, target, options)
     known, more = named_devices(known)
@@ -194,7 +195,7 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     part = part_name(listing)
     shown = tuple(
         replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections))
-        for each in (*findings, *judge_pins(listing, known, asked))
+        for each in (*findings, *conflicting_pins.judge(listing, known, asked))
     )
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)

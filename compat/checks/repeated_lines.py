@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from compat.formats.specifiers import disjoint
 from compat.model import Distribution
 from compat.records import replace
-from compat.versions import contains, is_version, key_of, overlap, ranges_of
+from compat.versions import ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry
@@ -62,21 +63,3 @@ def _merged_lines(several: list[Entry]) -> list[Entry]:
 
 def _is_indexed(distribution: Distribution) -> bool:
     return distribution.source is None or distribution.source.kind == "index"
-
-
-def disjoint(left: Distribution, right: Distribution) -> bool:
-    """Whether no version satisfies both; ``False`` if they cannot be compared."""
-    try:
-        if left.specifier is not None and right.specifier is not None:
-            return not overlap(ranges_of(left.specifier), ranges_of(right.specifier))
-        if left.specifier is not None or right.specifier is not None:
-            ranged, pinned = (left, right) if left.specifier is not None else (right, left)
-            return not contains(ranges_of(ranged.specifier or ""), key_of(pinned.version or ""))
-    except ValueError:
-        return False
-    versions = left.version or "", right.version or ""
-    if not all(map(is_version, versions)):
-        return False
-    # 2.6.0 also matches 2.6.0+cu124, which only matches its own local label
-    labels = [version.partition("+")[2].lower().replace("-", ".").replace("_", ".") for version in versions]
-    return key_of(versions[0]) != key_of(versions[1]) or (all(labels) and labels[0] != labels[1])

@@ -7,14 +7,15 @@ alternatives that can be installed: a finding holds if it holds in one of them, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
-from compat.checks.repeated_lines import as_one, disjoint
-from compat.model import Distribution, Environment, Finding, Fix, Location
+from compat.checks.repeated_lines import as_one
+from compat.errors import InputError
+from compat.model import Distribution, Environment, Finding, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     """A rule and the versions it was found with."""
 
 
-_OF_PLATFORM = ("python", "os", "machine")
+"""The facts that differ between the contexts of one set of choices."""
+
+
+OF_PLATFORM = ("python", "os", "machine")
 """The facts that differ between the contexts of one set of choices."""
 
 
@@ -68,6 +72,7 @@ def judged_listing(
     classes = [contexts.all]  # the same relevant releases are installed throughout each
     for mask in {mask for _, mask in relevant}:
         classes = [part for each in classes for part in (each & mask, each & ~mask) if part]
+    _refuse_too_many(listing, relevant, classes)
     checker = _Checker(relevant, contexts, known, matrix)
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
     findings = _merged(selections, contexts, known)
@@ -77,6 +82,21 @@ def judged_listing(
         findings = [refused_by_installers(finding) for finding in findings]
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
+
+
+_MOST_CHECKED = 150_000
+"""Releases to check, summed over all selections; the largest known workspace has some 20,000."""
+
+
+def _refuse_too_many(listing: Listing, relevant: list[tuple[Entry, int]], classes: list[int]) -> None:
+    """Raise :class:`InputError` for a file whose extras and groups have too many combinations."""
+    count = 0
+    for mask in classes:
+        count += sum(1 for _, installed in relevant if installed & mask)
+        if count > _MOST_CHECKED:
+            raise InputError(
+                "has too many extras and groups to check all of them: select some (--extra, --group)", listing.file
+            )
 
 
 def _without_marker(distribution: Distribution) -> Distribution:
@@ -123,7 +143,7 @@ class _Checker:
         Only those rules are evaluated again; the other findings are the same on every platform.
         """
         open_facts = {
-            finding.rule: frozenset(_OF_PLATFORM).intersection(finding.unknown)
+            finding.rule: frozenset(OF_PLATFORM).intersection(finding.unknown)
             for finding in selection.findings if finding.origin == "rule"
         }  # fmt: skip
         facts = sorted(frozenset(name for names in open_facts.values() for name in names))
@@ -178,10 +198,7 @@ def _merged(selections: list[_Selection], contexts: Contexts, known: Environment
     found = list(best.values())
     if contexts.listing.conflicts:
         found = _without_alternatives(found, known, contexts)
-    return [
-        replace(finding, selections=() if "" in labels or len(labels) == len(contexts.sets) else _simplest(labels))
-        for finding, labels in found
-    ]
+    return [replace(finding, selections=shown_labels(labels, contexts)) for finding, labels in found]
 
 
 def _without_alternatives(
@@ -213,8 +230,10 @@ def _without_alternatives(
     return result
 
 
-def _simplest(labels: list[str]) -> tuple[str, ...]:
-    """The labels of the simplest selections with the finding: a single extra rather than every extra."""
+def shown_labels(labels: list[str], contexts: Contexts) -> tuple[str, ...]:
+    """The labels of the simplest sets among these: a single extra rather than every extra; none if it is all sets."""
+    if "" in labels or len(labels) == len(contexts.sets):
+        return ()
     plain = [label for label in labels if not label.startswith("every")]
     return tuple(plain or labels[:1])
 
@@ -243,7 +262,7 @@ def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
 def _possible(finding: Finding, where: list[_Selection], selections: list[_Selection]) -> Finding:
     """The finding as *possible*, for one that holds only for some interpreters or platforms; those facts decide it."""
     inside = {platform for selection in where for platform in selection.platforms}
-    unknown = _decisive(inside, {platform for selection in selections for platform in selection.platforms})
+    unknown = decisive_facts(inside, {platform for selection in selections for platform in selection.platforms})
     likelihood = of_paths(unknown) * (1.0 if finding.likelihood is None else finding.likelihood)
     return replace(
         finding, verdict="possible", unknown=(*unknown, *finding.unknown), missing=(*unknown, *finding.missing),
@@ -251,13 +270,13 @@ def _possible(finding: Finding, where: list[_Selection], selections: list[_Selec
     )  # fmt: skip
 
 
-def _decisive(inside: Iterable[Platform], everywhere: Iterable[Platform]) -> tuple[str, ...]:
+def decisive_facts(inside: Iterable[Platform], everywhere: Iterable[Platform]) -> tuple[str, ...]:
     """The facts whose values tell the contexts inside from the others."""
 
     def values(platforms: Iterable[Platform], name: str) -> set[object]:
         return {platform.python[:2] if name == "python" else getattr(platform, name) for platform in platforms}
 
-    return tuple(name for name in _OF_PLATFORM if values(inside, name) != values(everywhere, name)) or _OF_PLATFORM
+    return tuple(name for name in OF_PLATFORM if values(inside, name) != values(everywhere, name)) or OF_PLATFORM
 
 
 def described(listing: Listing) -> Environment:
@@ -289,73 +308,3 @@ def _leading(markers: dict[str | None, None]) -> str | None:
         return None
     texts = [marker for marker in markers if marker is not None]
     return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
-
-
-# --- Conflicting requirements: two lines of a requirements file that no version of a distribution satisfies.
-
-
-_EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
-_MOST = 8
-"""The maximum number of lines for one distribution that are compared with each other."""
-
-
-@record(frozen=True)
-class Contradiction:
-    """Requirements for one distribution that no version satisfies: the finding, and its lines, as entries of the listing.
-
-    ``pairs`` are the lines that exclude each other where they apply together.
-    """
-
-    finding: Finding
-    pairs: tuple[tuple[int, int], ...]
-
-
-def judge_pins(listing: Listing, known: Environment, asked: Requested) -> tuple[Finding, ...]:
-    """Return a finding for each distribution of a requirements file whose requirements cannot be resolved."""
-    return tuple(each.finding for each in contradictions(listing, known, asked))
-
-
-def contradictions(listing: Listing, known: Environment, asked: Requested) -> tuple[Contradiction, ...]:
-    """Return the distributions of a requirements file whose requirements cannot be resolved."""
-    if listing.kind != "requirements":
-        return ()
-    lines: dict[str, list[int]] = {}
-    for number, entry in enumerate(listing.entries):
-        if entry.distribution.version or entry.distribution.specifier:
-            lines.setdefault(entry.distribution.name, []).append(number)
-    several = [numbers[:_MOST] for numbers in lines.values() if len(numbers) > 1]
-    if not several:
-        return ()
-    contexts = Contexts(listing, known, asked)
-    installed = contexts.installed()
-    return tuple(found for numbers in several for found in _conflict_among(numbers, installed, contexts))
-
-
-def _conflict_among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Contradiction]:
-    """Yield the conflicting lines of a distribution, with a finding about the pair that applies in the most contexts."""
-    entries, everywhere = contexts.listing.entries, contexts.all
-    pairs = [
-        (installed[first] & installed[second], first, second)
-        for position, second in enumerate(numbers) for first in numbers[:position]
-        if installed[first] & installed[second] and disjoint(entries[first].distribution, entries[second].distribution)
-    ]  # fmt: skip
-    if pairs:
-        mask, first, second = max(pairs, key=lambda pair: (pair[0].bit_count(), -pair[2], -pair[1]))
-        decisive = () if mask == everywhere else _decisive(contexts.platforms_of(mask), contexts.platforms_of(everywhere))
-        finding = _conflict(entries[first], entries[second], contexts.listing, decisive, holds=mask == everywhere)
-        yield Contradiction(finding, tuple((one, two) for _, one, two in pairs))
-
-
-def _conflict(first: Entry, second: Entry, listing: Listing, decisive: tuple[str, ...], *, holds: bool) -> Finding:
-    name = first.distribution.name
-    asked = [each.distribution.specifier or f"=={each.distribution.version}" for each in (first, second)]
-    places = [f"{each.file or listing.file}:{each.line}" for each in (first, second)]
-    return Finding(
-        rule="requirements-conflict", origin="metadata", verdict="hit" if holds else "possible", severity="error",
-        effect="install", title=f"{name} is required as {asked[0]} and as {asked[1]}: the requirements cannot be resolved",
-        why="No version satisfies both lines. pip fails with ResolutionImpossible, uv with unsatisfiable requirements.",
-        confidence="confirmed", packages={name: " and ".join(asked)}, missing=decisive, unknown=decisive,
-        fixes=(Fix(kind="pin", package=name, text=f"keep only one of the two lines, {places[0]} or {places[1]}"),),
-        evidence=(_EVIDENCE,), here=f"{name}{asked[0]} ({places[0]}), {name}{asked[1]} ({places[1]})",
-        location=Location(second.file or listing.file, second.line),
-    )  # fmt: skip

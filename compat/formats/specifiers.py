@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from compat.model import Distribution
 from compat.redact import excerpt
-from compat.versions import contains, key_of, ranges_of
+from compat.versions import contains, key_of, overlap, ranges_of
 
 _LONGEST = 1000
 """Characters of a constraint that is parsed; real ones have thirty."""
@@ -237,3 +238,21 @@ def changed_poetry(constraint: str, before: str | None, after: str, how: str) ->
     if len(found) == 1 and sign not in ("^", "~") and re.fullmatch(r"[\s\d.,<>=!]+", core):
         return _adapted(core, before, after, how)
     return after
+
+
+def disjoint(left: Distribution, right: Distribution) -> bool:
+    """Whether no version satisfies both; ``False`` if they cannot be compared."""
+    try:
+        if left.specifier is not None and right.specifier is not None:
+            return not overlap(ranges_of(left.specifier), ranges_of(right.specifier))
+        if left.specifier is not None or right.specifier is not None:
+            ranged, pinned = (left, right) if left.specifier is not None else (right, left)
+            return not contains(ranges_of(ranged.specifier or ""), key_of(pinned.version or ""))
+    except ValueError:
+        return False
+    versions = left.version or "", right.version or ""
+    if not all(map(is_version, versions)):
+        return False
+    # 2.6.0 also matches 2.6.0+cu124, which only matches its own local label
+    labels = [version.partition("+")[2].lower().replace("-", ".").replace("_", ".") for version in versions]
+    return key_of(versions[0]) != key_of(versions[1]) or (all(labels) and labels[0] != labels[1])

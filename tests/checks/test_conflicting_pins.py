@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.checks.choices import Requested
-from compat.checks.selections import judge_pins, judged_listing
+from compat.checks.conflicting_pins import judge
+from compat.checks.selections import judged_listing
+from compat.errors import InputError
+from compat.formats.registry import format_of
 from compat.formats.requirements.file import read_requirements
 from compat.model import Environment, Finding
 from compat.rules.compiled import in_memory
@@ -13,7 +18,7 @@ from compat.rules.compiled import in_memory
 
 def found(text: str, known: Environment | None = None) -> tuple[Finding, ...]:
     (listing,) = read_requirements("requirements.txt", text)
-    return judge_pins(listing, known or Environment(), Requested())
+    return judge(listing, known or Environment(), Requested())
 
 
 @pytest.mark.parametrize(
@@ -91,3 +96,66 @@ def test_in_what_an_installer_has_written_they_are_an_override() -> None:
     (listing,) = read_requirements("requirements.txt", text)
     assert listing.complete
     assert ("requires-trl-transformers", "warning", "install") in required(text)
+
+
+# --- Other files whose lines one installer resolves together.
+
+
+def of_file(name: str, text: str) -> list[tuple[str, tuple[str, ...], int | None]]:
+    """(what is required, with which extras or groups, line) of each contradiction in a file."""
+    (listing,) = format_of(name, text.encode()).listings(name, text.encode())
+    assert all(each.verdict == "hit" and each.severity == "error" for each in judge(listing, Environment(), Requested()))
+    return [
+        (*each.packages.values(), each.selections, each.location.line if each.location else None)
+        for each in judge(listing, Environment(), Requested())
+    ]
+
+
+PROJECT = (
+    "[project]\nname = 'x'\nversion = '1'\ndependencies = {}\n[project.optional-dependencies]\n{}\n[dependency-groups]\n{}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "extras", "groups", "wanted"),
+    [
+        ("['a==1', 'a==2']", "", "", [("==1 and ==2", (), 4)]),
+        ("['a==1']", "e = ['a==2']", "", [("==1 and ==2", ("extra e",), 6)]),
+        ("['a<3', 'x[e]']", "e = ['a>4']", "", [("<3 and >4", (), 6)]),
+        ("[]", "", "g = ['a==1', {include-group = 'h'}]\nh = ['a==2']", [("==1 and ==2", ("group g",), 9)]),
+        ("[]", "e = ['a==1']\nf = ['a==2']", "g = ['a==3']", []),  # nobody has to install them together
+        ("['a==1; python_version < \"3.11\"', 'a==2; python_version >= \"3.11\"']", "", "", []),
+        ("['a', 'a>=1']", "e = ['a==2']", "", []),
+    ],
+)
+def test_lines_of_a_project(base: str, extras: str, groups: str, wanted: list[tuple[str, tuple[str, ...], int]]) -> None:
+    assert of_file("pyproject.toml", PROJECT.format(base, extras, groups)) == wanted
+
+
+def test_lines_of_a_script_and_of_a_conda_environment(tmp_path: Path) -> None:
+    script = "# /// script\n# dependencies = ['a==1', 'a==2']\n# ///\nimport a\n"
+    (tmp_path / "x.py").write_text(script)
+    assert of_file(str(tmp_path / "x.py"), script) == [("==1 and ==2", (), 2)]
+    conda = "name: x\ndependencies:\n- a=1.5\n- b=1\n- pip\n- pip:\n  - a==2\n"
+    assert of_file("environment.yml", conda) == []  # pip replaces what conda has installed
+    assert of_file("environment.yml", conda.replace("b=1", "a=2.0")) == [("==1.5.* and ==2.0.*", (), 4)]
+
+
+def test_a_constraint_that_leaves_no_version(tmp_path: Path) -> None:
+    (tmp_path / "limits.txt").write_text("b\na<2\n")
+    path = tmp_path / "requirements.txt"
+    path.write_text("-c limits.txt\na>=2\n")
+    (listing,) = format_of(str(path), path.read_bytes()).listings(str(path), path.read_bytes())
+    (finding,) = judge(listing, Environment(), Requested())
+    assert (finding.packages, finding.verdict) == ({"a": ">=2 and <2"}, "hit")
+    assert "requirements.txt:2 or the constraint, " in finding.fixes[0].text
+    assert finding.location is not None
+    assert (Path(finding.location.file).name, finding.location.line) == ("limits.txt", 2)
+
+
+def test_a_chain_of_groups_is_refused_before_it_takes_all_memory() -> None:
+    groups = "".join(f"g{each} = ['torch==2.{each}', {{include-group = 'g{each + 1}'}}]\n" for each in range(700))
+    text = f"[dependency-groups]\n{groups}g700 = []\n"
+    (listing,) = format_of("pyproject.toml", text.encode()).listings("pyproject.toml", text.encode())
+    with pytest.raises(InputError, match="too many extras and groups to check all of them"):
+        judged_listing(listing, Environment(), in_memory([]))

@@ -11,6 +11,7 @@ from compat.errors import InputError
 from compat.files import MARKS
 from compat.formats.listing import Entry
 from compat.formats.requirements.requirement import INDEX, Unnamed, editable, name_at_start, parse_requirement
+from compat.formats.specifiers import disjoint
 from compat.model import Distribution, Source
 from compat.records import record, replace
 from compat.redact import excerpt
@@ -311,7 +312,8 @@ _MOST = 8
 def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
     """Return the entries narrowed by the constraints of the same name; constraints that do not apply are added to ``notes``.
 
-    A pin becomes the entry's version, ranges are combined. ``extra["constraint"]`` is the constraint's file and line.
+    A pin becomes the entry's version, ranges are combined. ``extra["constraint"]`` is the constraint's file and line, and
+    ``extra["excluded_by"]`` that of one that no version of the requirement satisfies.
     """
     by_name: dict[str, dict[object, Entry]] = {}
     for constraint in constraints:
@@ -323,22 +325,24 @@ def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: l
     for entry in entries:
         asked = entry.distribution
         for constraint in list(by_name.get(asked.name, {}).values())[:_MOST]:
-            asked = _narrowed(asked, entry.line, constraint, notes)
+            asked = _narrowed(asked, constraint, notes)
         found.append(entry if asked is entry.distribution else replace(entry, distribution=asked))
     return tuple(found)
 
 
-def _narrowed(asked: Distribution, line: int | None, constraint: Entry, notes: list[str]) -> Distribution:
+def _narrowed(asked: Distribution, constraint: Entry, notes: list[str]) -> Distribution:
     limit = constraint.distribution
     place = f"{constraint.file}:{constraint.line}"
     if limit.marker is not None and limit.marker != asked.marker:
         notes.append(f"{place}: the constraint on {limit.name} only applies if {limit.marker}; it was ignored")
         return asked
+    if disjoint(asked, limit):
+        return replace(
+            asked, extra={**asked.extra, "excluded_by": {"specifier": limit.specifier or f"=={limit.version}", "place": place}}
+        )
     extra = {**asked.extra, "constraint": place}
     direct = limit.source is not None and "url" in limit.source.details
     if asked.version is not None or (asked.source is not None and asked.source.kind not in ("index", "nightly")):
-        if limit.version is not None and asked.version is not None and limit.version != asked.version:
-            notes.append(f"{place}: {limit.name} {limit.version} contradicts {asked.version} (line {line})")
         return asked
     if limit.version is not None or direct:
         return replace(asked, version=limit.version, specifier=None, source=limit.source, extra=extra)

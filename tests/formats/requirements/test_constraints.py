@@ -42,6 +42,17 @@ def test_a_constraint_for_other_places_is_not_applied() -> None:
     assert notes == ['c.txt:1: the constraint on torch only applies if os_name == "nt"; it was ignored']
 
 
-def test_a_contradiction_is_said() -> None:
-    version, _, notes = narrowed("torch==2.7.0", "torch==2.6.0")
-    assert (version, notes) == ("2.7.0", ["c.txt:1: torch 2.6.0 contradicts 2.7.0 (line 3)"])
+@pytest.mark.parametrize(
+    ("requirement", "constraint", "limit"),
+    [
+        ("torch==2.7.0", "torch==2.6.0", "==2.6.0"),
+        ("torch==2.7.0", "torch<2.7", "<2.7"),
+        ("torch>=2.7", "torch==2.6.0", "==2.6.0"),
+        ("torch>=2.7", "torch<2.7", "<2.7"),
+    ],
+)
+def test_a_constraint_that_excludes_the_requirement_is_kept_beside_it(requirement: str, constraint: str, limit: str) -> None:
+    (entry,) = constrained([Entry(parse_requirement(requirement), 3)], [Entry(parse_requirement(constraint), 1, "c.txt")], [])
+    assert entry.distribution.extra == {"excluded_by": {"specifier": limit, "place": "c.txt:1"}}
+    asked = entry.distribution.specifier or f"=={entry.distribution.version}"
+    assert requirement == f"torch{asked}"

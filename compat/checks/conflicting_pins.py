@@ -1,0 +1,133 @@
+"""Requirements of one distribution that no version satisfies: lines of a file, or a line and a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from compat.checks.contexts import Contexts
+from compat.checks.selections import decisive_facts, shown_labels
+from compat.formats.specifiers import disjoint
+from compat.model import Environment, Finding, Fix, Location
+from compat.records import record
+
+if TYPE_CHECKING:
+    from compat.checks.choices import Requested
+    from compat.formats.listing import Entry, Listing
+
+_EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
+_RESOLVED_TOGETHER = ("requirements", "pyproject", "script", "environment.yml")
+"""Kinds of listings whose lines one installer resolves together; in others a later command replaces what an earlier one did."""
+_MOST = 40
+"""The maximum number of lines for one distribution that are compared with each other."""
+
+
+@record(frozen=True)
+class Contradiction:
+    """Requirements for one distribution that no version satisfies: the finding, and its lines, as entries of the listing.
+
+    ``pairs`` are the lines that exclude each other where they apply together; none if it is a line and a constraint.
+    """
+
+    finding: Finding
+    pairs: tuple[tuple[int, int], ...]
+
+
+@record(frozen=True)
+class _Stated:
+    """What a file says about a distribution (``==4.51.0``), and where."""
+
+    text: str
+    file: str
+    line: int | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def judge(listing: Listing, known: Environment, asked: Requested) -> tuple[Finding, ...]:
+    """Return a finding for each distribution whose requirements cannot be resolved."""
+    return tuple(each.finding for each in contradictions(listing, known, asked))
+
+
+def contradictions(listing: Listing, known: Environment, asked: Requested) -> tuple[Contradiction, ...]:
+    """Return the distributions whose requirements cannot be resolved, in the order of the file."""
+    lines: dict[str, list[int]] = {}
+    for number, entry in enumerate(listing.entries):
+        if entry.distribution.version or entry.distribution.specifier:
+            lines.setdefault(entry.distribution.name, []).append(number)
+    together = listing.kind in _RESOLVED_TOGETHER
+    several = [numbers[:_MOST] for numbers in lines.values() if together and len(numbers) > 1]
+    excluded = [number for number, entry in enumerate(listing.entries) if "excluded_by" in entry.distribution.extra]
+    if not several and not excluded:
+        return ()
+    contexts = Contexts(listing, known, asked)
+    installed = contexts.installed()
+    among = (found for numbers in several for found in _among(numbers, installed, contexts))
+    return (*among, *(found for number in excluded for found in _by_constraint(number, installed[number], contexts)))
+
+
+def _among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Contradiction]:
+    """Yield the conflicting lines of a distribution, with a finding about the pair that applies in the most contexts."""
+    entries = contexts.listing.entries
+    pairs = [
+        (installed[first] & installed[second], first, second)
+        for position, second in enumerate(numbers) for first in numbers[:position]
+        if installed[first] & installed[second] and _exclude(entries[first], entries[second])
+    ]  # fmt: skip
+    if not pairs:
+        return
+    mask, first, second = max(pairs, key=lambda pair: (pair[0].bit_count(), -pair[2], -pair[1]))
+    file = contexts.listing.file
+    stated = [_Stated(_text(entries[each]), entries[each].file or file, entries[each].line) for each in (first, second)]
+    which = f"lines, {stated[0].place} or {stated[1].place}" if stated[0].place != stated[1].place else "requirements"
+    name = entries[first].distribution.name
+    for finding in _finding(name, stated, f"keep only one of the two {which}", mask, contexts):
+        yield Contradiction(finding, tuple((one, two) for _, one, two in pairs))
+
+
+def _by_constraint(number: int, mask: int, contexts: Contexts) -> Iterator[Contradiction]:
+    """Yield the contradiction of a line and a constraint."""
+    entry = contexts.listing.entries[number]
+    limit = entry.distribution.extra["excluded_by"]
+    file, _, line = limit["place"].rpartition(":")
+    stated = [
+        _Stated(_text(entry), entry.file or contexts.listing.file, entry.line),
+        _Stated(limit["specifier"], file, int(line)),
+    ]
+    fix = f"change {stated[0].place} or the constraint, {stated[1].place}, so that one version satisfies both"
+    for finding in _finding(entry.distribution.name, stated, fix, mask, contexts):
+        yield Contradiction(finding, ())
+
+
+def _exclude(first: Entry, second: Entry) -> bool:
+    """Whether two lines exclude each other: what pip installs after conda replaces it."""
+    left, right = (each.distribution.source for each in (first, second))
+    of_conda = [each is not None and each.kind == "conda" for each in (left, right)]
+    return of_conda[0] == of_conda[1] and disjoint(first.distribution, second.distribution)
+
+
+def _text(entry: Entry) -> str:
+    return entry.distribution.specifier or f"=={entry.distribution.version}"
+
+
+def _finding(name: str, stated: list[_Stated], fix: str, mask: int, contexts: Contexts) -> Iterator[Finding]:
+    """Yield the finding about two statements that hold in the contexts ``mask``."""
+    reached = [(chosen.label, contexts.with_set(number)) for number, chosen in enumerate(contexts.sets)]
+    holding = [label for label, reach in reached if reach and not reach & ~mask]
+    labels = shown_labels(holding, contexts)
+    if not mask or (labels and all(label.startswith("every") for label in labels)):
+        return  # nobody has to install all extras and groups together
+    decisive = () if holding else decisive_facts(contexts.platforms_of(mask), contexts.platforms_of(contexts.all))
+    texts = [each.text for each in stated]
+    yield Finding(
+        rule="requirements-conflict", origin="metadata", verdict="hit" if holding else "possible", severity="error",
+        effect="install", title=f"{name} is required as {texts[0]} and as {texts[1]}: the requirements cannot be resolved",
+        why="No version satisfies both. pip fails with ResolutionImpossible, uv with unsatisfiable requirements; "
+        "conda cannot solve the environment.",
+        confidence="confirmed", packages={name: " and ".join(texts)}, missing=decisive, unknown=decisive, selections=labels,
+        fixes=(Fix(kind="pin", package=name, text=fix),), evidence=(_EVIDENCE,),
+        here=", ".join(f"{name}{each.text} ({each.place})" for each in stated),
+        location=Location(stated[1].file, stated[1].line),
+    )  # fmt: skip
