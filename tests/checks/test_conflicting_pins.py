@@ -104,10 +104,10 @@ def test_in_what_an_installer_has_written_they_are_an_override() -> None:
 def of_file(name: str, text: str) -> list[tuple[str, tuple[str, ...], int | None]]:
     """(what is required, with which extras or groups, line) of each contradiction in a file."""
     (listing,) = format_of(name, text.encode()).listings(name, text.encode())
-    assert all(each.verdict == "hit" and each.severity == "error" for each in judge(listing, Environment(), Requested()))
+    findings = judge(listing, Environment(), Requested())
+    assert all(each.verdict == "hit" and each.severity == "error" for each in findings)
     return [
-        (*each.packages.values(), each.selections, each.location.line if each.location else None)
-        for each in judge(listing, Environment(), Requested())
+        (" ".join(each.packages.values()), each.selections, each.location.line if each.location else None) for each in findings
     ]
 
 
