@@ -1,4 +1,4 @@
-"""Requirements of one distribution that no version satisfies: lines of a file, or a line and a constraint."""
+"""Requirements of one distribution that no version satisfies: lines of a file or command, or a line and a constraint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _MOST = 40
 class Contradiction:
     """Requirements for one distribution that no version satisfies: the finding, and its lines, as entries of the listing.
 
-    ``pairs`` are the lines that exclude each other where they apply together; none if it is a line and a constraint.
+    ``pairs`` are the lines that exclude each other where they apply together; empty if one of the two is not
+    in the listing.
     """
 
     finding: Finding
@@ -65,7 +66,7 @@ def contradictions(listing: Listing, known: Environment, asked: Requested) -> tu
     contexts = Contexts(listing, known, asked)
     installed = contexts.installed()
     among = (found for numbers in several for found in _among(numbers, installed, contexts))
-    return (*among, *(found for number in excluded for found in _by_constraint(number, installed[number], contexts)))
+    return (*among, *(found for number in excluded for found in _by_other(number, installed[number], contexts)))
 
 
 def _among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Contradiction]:
@@ -87,8 +88,8 @@ def _among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iter
         yield Contradiction(finding, tuple((one, two) for _, one, two in pairs))
 
 
-def _by_constraint(number: int, mask: int, contexts: Contexts) -> Iterator[Contradiction]:
-    """Yield the contradiction of a line and a constraint."""
+def _by_other(number: int, mask: int, contexts: Contexts) -> Iterator[Contradiction]:
+    """Yield the contradiction of a line with a constraint or with another requirement of the same command."""
     entry = contexts.listing.entries[number]
     limit = entry.distribution.extra["excluded_by"]
     file, _, line = limit["place"].rpartition(":")
@@ -96,7 +97,8 @@ def _by_constraint(number: int, mask: int, contexts: Contexts) -> Iterator[Contr
         _Stated(_text(entry), entry.file or contexts.listing.file, entry.line),
         _Stated(limit["specifier"], file, int(line)),
     ]
-    fix = f"change {stated[0].place} or the constraint, {stated[1].place}, so that one version satisfies both"
+    which = f"{stated[0].place} or {stated[1].place}" if stated[0].place != stated[1].place else stated[0].place
+    fix = f"change {which} so that one version satisfies both"
     for finding in _finding(entry.distribution.name, stated, fix, mask, contexts):
         yield Contradiction(finding, ())
 

@@ -105,13 +105,15 @@ def _pip_install(
 ) -> Install:
     if has(options, "t", "target", "prefix", "root", "dry-run"):
         return Install(manager=manager, notes=("pip installs into another folder: not read",))
-    constraints = values(options, "c", "constraint", "constraints", "override", "overrides")
-    for variable in ("PIP_CONSTRAINT",) if manager == "pip" else ("UV_CONSTRAINT", "UV_OVERRIDE"):
-        constraints += variables.get(variable, "").split()
+    constraints = values(options, "c", "constraint", "constraints")
+    constraints += variables.get("PIP_CONSTRAINT" if manager == "pip" else "UV_CONSTRAINT", "").split()
+    overrides = values(options, "override", "overrides")
+    overrides += variables.get("UV_OVERRIDE", "").split() if manager == "uv" else []
     found = replace(
         operands_of((*operands, *named(options, *EDITABLE))),
         files=tuple(values(options, "r", "requirement", "requirements", "with-requirements")),
         constraints=tuple(constraints),
+        overrides=tuple(overrides),
         no_deps=has(options, "no-deps", "no-dependencies"),
         manager=manager,
         upgrade=has(options, "U", "upgrade"),

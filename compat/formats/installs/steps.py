@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from compat.formats.installs.words import Command, LockInstall, from_index
 from compat.formats.listing import Edge, Entry, Listing
-from compat.formats.requirements.lines import constrained
+from compat.formats.requirements.lines import constrained, forced, not_together
 from compat.model import Distribution, Source, normalized
 from compat.records import record, replace
 
@@ -150,9 +150,12 @@ class Installs:
         wanted += [Entry(each, line_of(each.name)) for each in install.requirements]
         for project in install.directories if not install.no_deps else ():
             wanted += self._files.project(project, command)
+        for file in install.overrides:
+            by_name = self._files.constraints(file, command)
+            wanted = [_forced(entry, by_name.get(entry.distribution.name, ())) for entry in wanted]
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
-        for entry in constrained(wanted, limits, notes):
+        for entry in not_together(constrained(wanted, limits, notes), self._files.path):
             self.add(entry, upgrade=install.upgrade)
         for note in (*install.notes, *notes):
             self._files.note(command.where, note)
@@ -232,6 +235,11 @@ class Installs:
             merged = (replace(present[-1][-1], distribution=Distribution(name, source=source)),)
         self._unsure[name] = (merged, f"{name}: what is installed depends on a condition{shown}: its version is not known")
         return merged
+
+
+def _forced(entry: Entry, overrides: Sequence[Entry]) -> Entry:
+    """Return the entry after the last override of its distribution."""
+    return forced(entry, overrides[-1].distribution, f"{overrides[-1].file}:{overrides[-1].line}") if overrides else entry
 
 
 def _key(entry: Entry) -> tuple[str | None, str | None, str | None]:

@@ -60,16 +60,17 @@ EDITABLE = ("e", "editable", "with-editable")
 class Install:
     """What one command installs and removes.
 
-    ``operands`` state the ``requirements``, in the same order; ``None`` for one of which only the name was read. ``files`` and
-    ``constraints`` are the paths of requirements files, ``directories`` the projects installed from source ("." or ".[extra]"),
-    ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are replaced. ``notes``
-    list what is unknown.
+    ``operands`` state the ``requirements``, in the same order; ``None`` for one of which only the name was read. ``files``,
+    ``constraints`` and ``overrides`` are the paths of requirements files, ``directories`` the projects installed from source
+    ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are
+    replaced. ``notes`` list what is unknown.
     """
 
     requirements: tuple[Distribution, ...] = ()
     operands: tuple[Operand | None, ...] = ()
     files: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     index_url: str | None = None
     no_deps: bool = False

@@ -13,7 +13,7 @@ from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
-from compat.formats.requirements.lines import constrained
+from compat.formats.requirements.lines import constrained, forced
 from compat.formats.requirements.requirement import direct_url, parse_requirement, source_of_url
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
@@ -263,14 +263,7 @@ class UvSettings:
         if len(overrides) > 1 and asked.marker not in overrides:
             notes.append(f"{place}: {asked.name} is overridden in several ways; its version is not known")
             return replace(entry, distribution=replace(asked, version=None, specifier=None, source=None))
-        forced = override.found
-        direct = forced.source is not None and forced.source.kind not in ("index", "nightly")
-        changed = replace(
-            asked, version=forced.version, specifier=forced.specifier, extra={**asked.extra, "override": place},
-            marker=forced.marker,  # an override replaces the requirement, including its marker
-            source=forced.source if direct else asked.source,
-        )  # fmt: skip
-        return replace(entry, distribution=changed)
+        return forced(entry, override.found, place)
 
     def conflicts(self) -> tuple[tuple[int, ...], ...]:
         """Return the sets of choices that cannot be combined, by number; those of other projects are left out."""

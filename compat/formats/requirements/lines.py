@@ -330,6 +330,35 @@ def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: l
     return tuple(found)
 
 
+def forced(entry: Entry, override: Distribution, place: str) -> Entry:
+    """Return the entry as an override leaves it, whose file and line are ``place``: it replaces version, range and marker."""
+    asked = entry.distribution
+    direct = override.source is not None and override.source.kind not in ("index", "nightly")
+    changed = replace(
+        asked, version=override.version, specifier=override.specifier, extra={**asked.extra, "override": place},
+        marker=override.marker, source=override.source if direct else asked.source,
+    )  # fmt: skip
+    return replace(entry, distribution=changed)
+
+
+def not_together(entries: Iterable[Entry], file: str) -> list[Entry]:
+    """Return what one command installs; ``extra["excluded_by"]`` is an earlier requirement that excludes a later one."""
+    found: list[Entry] = []
+    first: dict[tuple[str, object], Entry] = {}
+    for entry in entries:
+        asked = entry.distribution
+        before = first.setdefault((asked.name, asked.marker), entry)
+        if before is not entry and "excluded_by" not in asked.extra and disjoint(before.distribution, asked):
+            limit = _limit(before.distribution, f"{before.file or file}:{before.line}")
+            entry = replace(entry, distribution=replace(asked, extra={**asked.extra, **limit}))
+        found.append(entry)
+    return found
+
+
+def _limit(excluding: Distribution, place: str) -> dict[str, dict[str, str]]:
+    return {"excluded_by": {"specifier": excluding.specifier or f"=={excluding.version}", "place": place}}
+
+
 def _narrowed(asked: Distribution, constraint: Entry, notes: list[str]) -> Distribution:
     limit = constraint.distribution
     place = f"{constraint.file}:{constraint.line}"
@@ -337,9 +366,7 @@ def _narrowed(asked: Distribution, constraint: Entry, notes: list[str]) -> Distr
         notes.append(f"{place}: the constraint on {limit.name} only applies if {limit.marker}; it was ignored")
         return asked
     if disjoint(asked, limit):
-        return replace(
-            asked, extra={**asked.extra, "excluded_by": {"specifier": limit.specifier or f"=={limit.version}", "place": place}}
-        )
+        return replace(asked, extra={**asked.extra, **_limit(limit, place)})
     extra = {**asked.extra, "constraint": place}
     direct = limit.source is not None and "url" in limit.source.details
     if asked.version is not None or (asked.source is not None and asked.source.kind not in ("index", "nightly")):
