@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from packaging.version import Version
 
+from compat.diagnosis.class_homes import home
 from compat.diagnosis.named import Named
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
@@ -26,7 +27,7 @@ _KINDS = {
     ATTRIBUTE: (table.NAME, table.MODULE),
     MODULE: (table.MODULE,),
 }
-_COMMON = re.compile(
+COMMON = re.compile(
     r"(__)?(call|init|new|forward|main|run|get|load|save|generate|from_pretrained|step|apply|create|wrapper)(__)?"
 )
 """Functions that many classes have: without the class, the message does not tell which one it was."""
@@ -52,7 +53,7 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
         meant = _inside(found, lack.owner)
         doubt = f" That {lack.owner} passes on the name of {meant[0].module} is a guess." if meant else None
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and len(name) >= _TELLING and "_" in name:
-        meant = found
+        meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
         doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
     one = _of_one_package(meant, modules, installed if doubt is None else ())
     merged = _merged(one) if one else None
@@ -77,7 +78,7 @@ def _is_meant(change: Change, lack: Lack) -> bool:
     if change.kind == table.FIELD:
         return f"{change.owner}.__init__" == lack.owner
     function = change.owner.rpartition(".")[2]
-    return change.owner == lack.owner or (function == lack.owner and _COMMON.fullmatch(function) is None)
+    return change.owner == lack.owner or (function == lack.owner and COMMON.fullmatch(function) is None)
 
 
 def first_of_peers(method: str, parameter: str, package: str) -> str | None:

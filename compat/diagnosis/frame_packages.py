@@ -53,7 +53,10 @@ def package_of(frame: Frame) -> str | None:
 def meeting(error: RaisedError) -> tuple[str, ...]:
     """Return the innermost two packages among the frames; the one that failed comes last."""
     found: list[str] = []
-    for frame in reversed(error.frames):
+    frames = list(error.frames)
+    while error.exception == "AttributeError" and len(frames) > 1 and frames[-1].function in _GETTERS:
+        frames.pop()  # torch's Module raises the error for the line that asks
+    for frame in reversed(frames):
         name = package_of(frame)
         if name is not None and name not in found:
             found.append(name)
@@ -62,6 +65,7 @@ def meeting(error: RaisedError) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
+_GETTERS = ("__getattr__", "__getattribute__")
 _FORWARDS = re.compile(r"\(\s*(?:\w+, ?)?\*\w+, ?\*\*\w+\s*\)")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.diagnosis.changed_names import changed
+from compat.diagnosis.class_homes import home
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     calling,
@@ -20,9 +21,9 @@ from compat.diagnosis.frame_packages import (
     version_of,
     where,
 )
-from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name
+from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import home, of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
+from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
 from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass, unused_by_model
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
@@ -39,6 +40,7 @@ from compat.diagnosis.python_messages import (
 )
 from compat.diagnosis.refused_options import refused_options
 from compat.diagnosis.refused_values import refused_values
+from compat.diagnosis.shown_releases import of_older
 from compat.model import Finding, Fix
 from compat.records import record, replace
 
@@ -84,6 +86,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     known = _changed(known, lack, error, facts)
     if known is None and (found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
         return found
+    known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
         sides = _Sides(known.package, next((each for each in (sides.asking, sides.owner) if each != known.package), None))
@@ -118,6 +121,22 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
         module = home(lack.owner.partition(".")[0], ())
         known = known if module is None or distribution_of_module(module) == known.package else None
     return known or tabled
+
+
+def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
+    """Return an argument that all known releases take, unless one of them is installed."""
+    function = _called(lack, error) if lack.kind == KEYWORD else None
+    found = None if function is None else of_older(function, lack.name, modules_of(error))
+    version = None if found is None else version_of(found.package, facts)
+    return found if found is not None and (version is None or found.lacked_by(version)) else None
+
+
+def _called(lack: Lack, error: RaisedError) -> str | None:
+    """Return the function that refused an argument; Python before 3.10 does not name the class, but the failing line may."""
+    if lack.owner != "__init__":
+        return lack.owner
+    found = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
+    return None if found is None else f"{found[1]}.__init__"
 
 
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -167,6 +186,8 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
 
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain a missing name that no table lists: which package should provide it and which one uses it, by the error."""
+    if found := without_metadata(error, facts):
+        return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None or is_of_release(lack) or _known(lack, error) is not None:
         return []  # the tables answer this, or contradict it
@@ -258,12 +279,9 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
         return of_positional(lack.owner, lack.given, modules_of(error))
     if lack.kind != KEYWORD:
         return None
-    if lack.owner != "__init__":
-        return of_keyword(lack.owner, lack.name, modules_of(error))
-    # Python before 3.10 does not name the class: the failing line may, or it is one of the usual configurations
-    called = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
-    if called is not None:
-        return of_keyword(f"{called[1]}.__init__", lack.name, modules_of(error))
+    function = _called(lack, error)
+    if function is not None:
+        return of_keyword(function, lack.name, modules_of(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
 
 

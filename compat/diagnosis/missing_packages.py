@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
 from compat.diagnosis.library_owners import EXTENSIONS
-from compat.model import Finding, Fix
+from compat.model import Finding, Fix, normalized
 from compat.reports.words import distribution_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
 
     The user's own code is expected to import what it uses, so a traceback has to end in a package.
     """
-    from compat.diagnosis.named_releases import home, of_name
+    from compat.diagnosis.class_homes import home
+    from compat.diagnosis.named_releases import of_name
 
     if error.frames and package_of(error.frames[-1]) is None:
         return []
@@ -109,6 +111,40 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
             fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),
             evidence=(_DEPENDENCIES,),
+            here=where(error),
+        )
+    ]
+
+
+_NO_METADATA = re.compile(
+    r"(?:No package metadata was found for )?['\"]?(?P<name>[A-Za-z\d](?:[\w.-]{0,80}[A-Za-z\d])?)['\"]?\.?\s*$"
+)
+
+
+def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a distribution whose metadata Python did not find: it is not installed, or only its files are."""
+    match = _NO_METADATA.match(error.message) if (error.exception or "").endswith("PackageNotFoundError") else None
+    if match is None:
+        return []
+    name = normalized(match["name"])
+    modules = modules_of(error)
+    asking = distribution_of_module(modules[0]) if modules else None
+    version = version_of(name, facts)
+    there = f" Release {version} is listed as installed, so another environment was running." if version else ""
+    return [
+        Finding(
+            rule="symptom-no-metadata",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{name} is not installed: {'the code' if asking in (None, name) else asking} asks for its version",
+            why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, or under another "
+            f"name, or the module was only copied there.{there}",
+            confidence="reported",
+            packages={each: version_of(each, facts) for each in (asking, name) if each},
+            fixes=(Fix("pin", name, None, f"installs {name}", f"pip install {name}"),),
+            evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
             here=where(error),
         )
     ]

@@ -19,6 +19,7 @@ class Named:
     ``again``: the first release of a later series that has it again, after one that does not.
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     ``call``: the name is a call that these releases accept. ``partly``: of some of them it is only not known that they lack it.
+    ``older``: all releases in the tables have it, so that a release from before the first of them must lack it.
     """
 
     what: str
@@ -35,6 +36,7 @@ class Named:
     again: str | None = None
     call: bool = False
     partly: bool = False
+    older: bool = False
 
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
@@ -45,6 +47,8 @@ class Named:
         known = version.partition(".dev")[0]
         if not self.unread(version):
             return place_of(self.lacks, known) is not None
+        if self.older:
+            return key_of(version) < key_of(self.read[0])
         at = sum(key_of(each) < key_of(version) for each in self.read)
         return any(each in self.lacks for each in self.read[max(at - 1, 0) : at + 1])
 

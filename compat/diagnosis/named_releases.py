@@ -13,6 +13,7 @@ from typing import Any
 from packaging.version import Version
 
 from compat.checks.code import releases
+from compat.diagnosis.class_homes import OF_TORCH, home, homes, in_full, model_modules, with_module
 from compat.diagnosis.named import Named
 from compat.diagnosis.shown_releases import has_member, shown_in, where_shown
 from compat.interfaces.code.explained import Explained, Reason, explained
@@ -26,15 +27,12 @@ from compat.interfaces.table import tracked
 from compat.records import replace
 from compat.syntax.python import syntax_tree
 
-LIKELY = (
-    "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
-    "huggingface_hub", "deepspeed", "tokenizers", "pytorch_lightning",
-)  # fmt: skip
-"""Modules whose classes and functions appear in errors without the module's name."""
 _CONFIGURATIONS = (
     "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
 )  # fmt: skip
 """Classes that script arguments are parsed into, most specific first."""
+_SHARED = frozenset(("load", "save", "forward", "step", "get", "main", "call", "run", "compile", "apply"))
+"""Functions of torch whose names too many others have."""
 _MOST_HOLES = 3
 """Releases within a range that are excluded one by one."""
 
@@ -77,12 +75,14 @@ def of_positional(function: str, given: int, modules: Sequence[str]) -> Named | 
 
 def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
     """Look up ``function(keyword=…)`` for a class, a method or a function in one of ``modules`` or of :data:`LIKELY`."""
+    function, modules = with_module(in_full(function), modules)
     owner, _, method = function.rpartition(".")
     top = function.partition(".")[0]
     call = (
         f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
     )
-    module, found = _first(homes(top, modules), modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
+    places = homes(top, modules, OF_TORCH if owner or method not in _SHARED else ())
+    module, found = _first(places, modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
     if module is None:
         return next(_of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules)), None)
     if found is not None and found.renamed is None and found.gone and top.endswith("Trainer") and method in ("", "__init__"):
@@ -123,13 +123,16 @@ def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str
 
 
 def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named]:
-    """Look up the likely base of an unknown class, such as ``GRPOTrainer`` for ``MyGRPOTrainer`` and ``GRPOEnvTrainer``."""
+    """Look up the likely base of an unknown class: ``GRPOTrainer`` for ``MyGRPOTrainer``, ``GRPOEnvTrainer`` or
+    ``GRPOTrainerFast``.
+    """
     words = re.findall(r"[A-Z]+(?=[A-Z][a-z]|$)|[A-Z][a-z\d]*", name)
     if len(words) < 2 or "".join(words) != name:
         return
     inner = ["".join((*words[:at], *words[at + 1 :])) for at in range(1, len(words) - 1)]
     ends = [name[at:] for at in range(1, len(name) - len(words[-1])) if name[at].isupper()]
-    for base in (*inner, *ends):
+    starts = ["".join(words[:at]) for at in range(len(words) - 1, 1, -1)]
+    for base in (*inner, *ends, *starts):
         if home(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
             yield replace(found, doubt=f" That {name} is derived from {base} is a guess by its name.", derived=True)
             return
@@ -167,13 +170,20 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
 
 
 def _is_named(module: str, owner: str, name: str) -> bool:
-    """Whether the constructor of a class names an argument in some release, rather than taking any in ``**kwargs``."""
+    """Whether the constructor of a class names an argument in some release, rather than taking any in ``**kwargs``.
+
+    Not of a class that answers for other objects or under other names (``__getattr__``): what it has is unknown.
+    """
     package, known = tracked()[module.partition(".")[0]], releases()
     table = known.table(package)
     for version in reversed(table.versions if table is not None else ()):
         world = known.world(package, version)
         found = None if world is None else world.imported(module, owner)
-        made = world.constructor(found) if world is not None and found is not None and found.kind == "class" else None
+        if world is None or found is None or found.kind != "class":
+            continue
+        if any(isinstance(each.definition, Class) and each.definition.dynamic for each in world.bases(found)[0]):
+            return False
+        made = world.constructor(found)
         if made is not None and name in (*made[0].positional, *made[0].keyword_only, *made[0].extra):
             return True
     return False
@@ -184,7 +194,7 @@ def _of_members(module: str, owner: str, name: str) -> Named | None:
     package, known = tracked()[module.partition(".")[0]], releases()
     of_model = module.startswith("transformers")
     if of_model:
-        module = next((each for each in _model_modules(owner) if "modeling_" in each), "")
+        module = next((each for each in model_modules(owner) if "modeling_" in each), "")
     table = known.table(package)
     if table is None or not module:
         return None
@@ -225,34 +235,6 @@ def _is_of_some_base(name: str) -> bool:
 def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
     doubt = f" The message does not say whose {guessed} it is."
     return found if found is None or guessed is None else replace(found, doubt=doubt)
-
-
-def home(name: str, modules: Sequence[str]) -> str | None:
-    """Return the module that has a name: the first one of :func:`homes`."""
-    return next(homes(name, modules), None)
-
-
-def homes(name: str, modules: Sequence[str]) -> Iterator[str]:
-    """Yield the modules that have a name: of ``modules`` and :data:`LIKELY`, and the model of transformers it begins with."""
-    known, packages = releases(), tracked()
-    for module in (*dict.fromkeys((*modules, *LIKELY)), *_model_modules(name)):
-        top = module.partition(".")[0]
-        table = known.table(packages[top]) if top in packages else None
-        need = Need("import", module, name)
-        # earlier releases are sampled: every twelfth is tried
-        if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
-            yield module
-
-
-def _model_modules(name: str) -> Iterator[str]:
-    """Yield the modules of the model in transformers whose name a class begins with: ``LlamaRotaryEmbedding``."""
-    table = releases().table("transformers") if name[:1].isupper() else None
-    prefix, word = "transformers.models.", name.lower()
-    kinds = {module[len(prefix) :] for module in (table.modules() if table else ()) if module.startswith(prefix)}
-    fitting = [kind for kind in kinds if "." not in kind and len(kind) > 2 and word.startswith(kind.replace("_", ""))]
-    if fitting:
-        kind = max(fitting, key=len)
-        yield from (f"{prefix}{kind}.{part}_{kind}" for part in ("modeling", "configuration", "tokenization", "processing"))
 
 
 def _asked(source: str, name: str, *fields: Field) -> Named | None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
-from compat.diagnosis.changed_names import PLAIN, changed, first_of_peers, owner_of_method
+from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, owner_of_method
+from compat.diagnosis.class_homes import home
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
 from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import home, of_keyword
+from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.diagnosis.shown_releases import of_inherited
 from compat.interfaces.source.records import Class
@@ -62,7 +63,7 @@ def of_subclass(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 def _overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
     owner, method = _owner(lack)
-    base = _base_of(owner)
+    base = _base_of(owner) or (_base_with(method) if lack.kind == KEYWORD else None)
     gain = next(_gained(owner, method, base, lack), None) if base not in (None, owner) else None
     return _finding(gain, owner, method, error, facts)
 
@@ -143,6 +144,21 @@ def _unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _base_of(owner: str) -> str | None:
     return next((base for ending, base in _BASES if owner.endswith(ending)), None)
+
+
+def _base_with(method: str) -> str | None:
+    """Return the class of transformers that most likely has a method whose class the message names in its own way."""
+    if COMMON.fullmatch(method) is not None or not method:
+        return None
+    table = releases().table("transformers")
+    world = None if table is None else releases().world("transformers", table.versions[-1])
+    if world is None:
+        return None
+    for base in dict.fromkeys(base for _, base in _BASES):
+        found = world.imported("transformers", base)
+        if found.kind == "class" and world.member(found, method).kind == "method":
+            return base
+    return None
 
 
 def _owner(lack: Lack) -> tuple[str, str]:

@@ -6,11 +6,12 @@ The tables cannot say that a release lacks such a name. An error can: then the r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from packaging.version import Version
 
 from compat.checks.code import releases
+from compat.diagnosis.class_homes import OF_TORCH, homes, in_full, with_module
 from compat.diagnosis.named import Named
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
@@ -59,3 +60,34 @@ def where_shown(package: str, what: str, shows: Callable[[str], bool]) -> Named 
     why = f"{older if new else newer} does not show it"
     lacks = tuple(versions[:at] if new else versions[at:])
     return Named(what, package, specifier, span, why, None, lacks, leans=False, read=tuple(versions), partly=True)
+
+
+def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
+    """Look up an argument that all releases in the tables take: the release that refused it is from before them."""
+    function, modules = with_module(in_full(function), modules)
+    top, _, method = function.partition(".")
+    for module in homes(top, modules, OF_TORCH):
+        package = tracked()[module.partition(".")[0]]
+        table = releases().table(package)
+        versions = table.versions if table is not None else ()
+        if versions and all(_takes(package, version, module, function, keyword) for version in versions):
+            doubt = " All releases that were analyzed take it, so the one that was running is older, or it is another copy."
+            span = f"from {versions[0]} or earlier on"
+            what = f"{module}.{top}{f'.{method}' if method not in ('', '__init__') else ''}({keyword}=)"
+            return Named(
+                what, package, f">={versions[0]}", span, "", None, (), leans=False, read=versions, doubt=doubt, older=True
+            )
+    return None
+
+
+def _takes(package: str, version: str, module: str, function: str, keyword: str) -> bool:
+    """Whether a release names the argument in the signature of a function, a class or a method of it."""
+    top, _, method = function.partition(".")
+    world = releases().world(package, version)
+    found = None if world is None else world.imported(module, top)
+    if world is None or found is None:
+        return False
+    if method not in ("", "__init__"):
+        found = world.member(found, method) if found.kind == "class" else None
+    callee = None if found is None else world.callee(found)
+    return callee is not None and keyword in (*callee[0].positional, *callee[0].keyword_only)

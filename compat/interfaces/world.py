@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 _DATACLASSES = frozenset(("dataclass", "dataclass_transform"))
+_GETTERS = frozenset(("__getattr__", "__getattribute__"))
 _OTHER_CONSTRUCTORS = frozenset(
     ("config", "define", "attrs", "frozen", "s", "attrib", "Struct", "add_start_docstrings_to_class")
 )
@@ -296,8 +297,8 @@ def _constructor(chain: tuple[Meaning, ...]) -> tuple[Signature, Meaning] | None
         definition = each.definition
         if is_dataclass and each.kind == "unknown" and each.module.rpartition(".")[2] in _WITHOUT_FIELDS:
             continue
-        if not isinstance(definition, Class) or definition.dynamic:
-            return None
+        if not isinstance(definition, Class) or (definition.dynamic and not _GETTERS & definition.methods.keys()):
+            return None  # a metaclass may call it in another way; what attributes it has does not matter here
         marked = bool(_DATACLASSES & set(definition.decorators))
         if not marked and set(definition.decorators) & _OTHER_CONSTRUCTORS:
             return None

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.diagnosis.explanations import between
+from compat.diagnosis.frame_packages import modules_of
 from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
@@ -48,6 +49,12 @@ def with_release(name: str, version: str) -> Environment:
          "peft.LoraConfig(trainable_token_indices=)", ">=0.15.0"),
         ("AttributeError: 'DynamicCache' object has no attribute 'seen_tokens'",
          "transformers.DynamicCache.seen_tokens", ">=4.36.0,<=4.53.3"),
+        ("AttributeError: 'DynamicCacheWithRepeat' object has no attribute 'key_cache'",  # named after its base
+         "transformers.DynamicCache.key_cache", ">=4.36.0,<=4.55.4"),
+        ("TypeError: DataLoader.__init__() got an unexpected keyword argument 'in_order'",
+         "torch.utils.data.DataLoader(in_order=)", ">=2.6.0"),
+        ("TypeError: init_process_group() got an unexpected keyword argument 'device_id'",
+         "torch.distributed.init_process_group(device_id=)", ">=2.3.0"),
     ],
 )  # fmt: skip
 def test_what_the_users_code_takes(error: str, what: str, specifier: str) -> None:
@@ -301,3 +308,45 @@ def test_names_of_a_module_that_takes_others_from_compiled_code(error: str, inst
 @pytest.mark.parametrize("name", ["Linear", "NoSuchLayerAnywhere"])
 def test_names_that_every_release_shows_or_none_are_no_question_of_releases(name: str) -> None:
     assert of_attribute("torch.nn", name) is None
+
+
+FSDP = """  File "/v/lib/python3.9/site-packages/transformers/trainer.py", line 1469, in _wrap_model
+    self.model = model = FSDP(
+TypeError: {}__init__() got an unexpected keyword argument 'forward_prefetch'
+"""
+
+
+@pytest.mark.parametrize("name", ["", "FullyShardedDataParallel."])
+def test_an_argument_that_all_known_releases_take_was_refused_by_an_older_one(name: str) -> None:
+    """Also where Python does not name the class and the line has the name under which it was imported."""
+    (finding,) = said(FSDP.format(name))
+    assert finding.title.startswith("transformers calls ")
+    assert "All releases that were analyzed take it" in finding.why
+    assert [fix.spec for fix in finding.fixes if fix.package == "torch"] == [">=1.13.1"]
+    assert [each.packages["torch"] for each in said(FSDP.format(name), with_release("torch", "1.12.1"))] == ["1.12.1"]
+    assert not any("analyzed take it" in each.why for each in said(FSDP.format(name), with_release("torch", "2.6.0")))
+
+
+def test_a_member_that_a_known_class_never_had_is_not_looked_for_in_others() -> None:
+    assert said("AttributeError: 'DynamicCache' object has no attribute 'cache_position'\n") == []
+
+
+def test_the_line_that_asks_torch_for_an_attribute_is_the_one_before_its_getter() -> None:
+    error = "AttributeError: 'LlamaRMSNorm' object has no attribute 'eps'"
+    frames = ("unsloth/models/_utils.py", "torch/nn/modules/module.py")
+    asking = [package_of_frames(trace(error, *frames).replace(", in f", f", in {name}")) for name in ("f", "__getattr__")]
+    assert asking == [["torch", "unsloth"], ["unsloth"]]
+
+
+def package_of_frames(text: str) -> list[str]:
+    (error,) = parse_log(text)
+    return modules_of(error)
+
+
+@pytest.mark.parametrize("text", ["No package metadata was found for bitsandbytes", "bitsandbytes"])
+def test_a_distribution_without_metadata(text: str) -> None:
+    for environment, there in ((Environment(), False), (with_release("bitsandbytes", "0.45.0"), True)):
+        errors = parse_log(f"importlib.metadata.PackageNotFoundError: {text}\n")
+        (finding,) = between("", errors, decisive(errors), Facts(environment), ())
+        assert (finding.rule, finding.fixes[0].command) == ("symptom-no-metadata", "pip install bitsandbytes")
+        assert ("0.45.0 is listed as installed" in finding.why) is there

@@ -18,6 +18,7 @@ from tests.diagnosis.test_symptoms import said, trace
         ("MyTrainer._get_train_sampler() takes 1 positional argument but 2 were given", "train_dataset", "4.52.0"),
         ("_unsloth_get_batch_samples() takes 3 positional arguments but 4 were given", "device", "4.50.0"),
         ("MyTrainer.log() takes 2 positional arguments but 3 were given", "start_time", "4.47.0"),
+        ("GradAscent.compute_loss() got an unexpected keyword argument 'num_items_in_batch'", "num_items_in_batch", "4.46.0"),
     ],
 )
 def test_the_release_that_passes_more(error: str, parameter: str, since: str) -> None:
@@ -39,6 +40,8 @@ def test_a_subclass_of_a_known_package_is_upgraded() -> None:
         "Trainer.training_step() takes 3 positional arguments but 4 were given",  # no override
         "MyTrainer.my_own() takes 2 positional arguments but 3 were given",  # no method of the base
         "Reader.read() got an unexpected keyword argument 'limit'",  # no class of transformers
+        "Reader.log() takes from 2 to 3 positional arguments but 4 were given",  # nor one that its method shows
+        "Reader.prediction_step() got an unexpected keyword argument 'limit'",
     ],
 )
 def test_other_calls_are_left_to_others(error: str) -> None:
