@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import os
+import posixpath
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
-from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, Step, alternatives
 from compat.formats.installs.values import Values
@@ -37,11 +38,15 @@ _RUNS = ("run", "call", "check_call", "check_output", "Popen", "getoutput", "get
 _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.10 lacks the second
 
 
+_WRITING = ("%%writefile", "%%file")
+
+
 class NotebookSteps:
     """What the cells do, in order.
 
     ``steps`` are the install commands, ``others`` the other shell commands with the number of their cell, ``variables``
     those that ``%env`` certainly sets, ``unread`` what was not read, by cell; ``size`` is the length of the code.
+    ``written`` are the files that ``%%writefile`` cells create, by name.
     """
 
     def __init__(self, path: str) -> None:
@@ -49,6 +54,7 @@ class NotebookSteps:
         self.others: list[tuple[ShellCommand, int]] = []
         self.variables: dict[str, str] = {}
         self.unread: dict[int, str] = {}
+        self.written: dict[str, Opened] = {}
         self.size = 0
         self._left = _MOST
         self._path = path
@@ -64,6 +70,8 @@ class NotebookSteps:
         if self.size > LONGEST:
             self.unread[cell.number] = f"more than {LONGEST // 1024} KiB of code: the rest was not read"
             return
+        if cell.lines[0].startswith(_WRITING):
+            self._write(cell)
         code = translated(cell.lines)
         if code.shell is not None:
             lines = list(zip(cell.places[code.shell :], cell.lines[code.shell :]))
@@ -78,6 +86,13 @@ class NotebookSteps:
                     self._shell([(written[0][0], self._values.filled(text))], written, self.steps)
                 return
             self._body(tree.body, self.steps)
+
+    def _write(self, cell: Cell) -> None:
+        """Keep the file that a cell writes, whose lines are those of the notebook."""
+        name = next((word for word in cell.lines[0].split()[1:] if not word.startswith("-")), "")
+        content = "\n".join(cell.lines[1:])
+        if name and len(cell.places) > 1:
+            self.written[posixpath.basename(name)] = Opened(self._path, content.encode("utf-8", "replace"), cell.places[1] - 1)
 
     def _lines(self, first: int, last: int) -> tuple[Line, ...]:
         return tuple(zip(self._cell.places[first - 1 : last], self._cell.lines[first - 1 : last]))
@@ -228,6 +243,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     for cell in cells:
         steps.read(cell)
     files = InstallFiles(path)
+    files.written.update(steps.written)
     installs = Installs(files)
     installs.run(steps.steps)
     for number, problem in list(steps.unread.items())[:20]:

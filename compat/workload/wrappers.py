@@ -209,13 +209,15 @@ def split_words(text: str) -> list[str]:
 
 
 def handed_to_shell(words: Sequence[str]) -> str | None:
-    """Return the text that a command passes to a shell (``srun bash -c TEXT``), or ``None``."""
+    """Return the text that a command passes to a shell (``srun bash -c TEXT``, ``eval TEXT``), or ``None``."""
     try:
         rest = unwrapped(words, {})
     except InputError:
         return None
     if not rest or program_name(rest[0]) in _ELSEWHERE:
         return None
+    if rest[0] == "eval":
+        return " ".join(rest[1:])
     for at, word in enumerate(rest[:-2]):
         if program_name(word) in SHELLS:
             for flag, text in zip(rest[at + 1 :], rest[at + 2 :]):

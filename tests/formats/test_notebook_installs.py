@@ -43,6 +43,8 @@ def read(folder: Path, *cells: str, **metadata: Any) -> Listing:
         "%%sh\npip install torch==2.6",
         "%%script bash\npip install torch==2.6",
         "!python -m pip install torch==2.6",
+        "import sys\n!{sys.executable} -m pip install torch==2.6",
+        "!eval 'pip install torch==2.6'",
         "!pip uninstall -y torch && pip install torch==2.6",
         "pip install torch==2.6",
         "out = !pip install torch==2.6",
@@ -278,3 +280,20 @@ def test_no_notebook_has_so_many_cells(tmp_path: Path, monkeypatch: pytest.Monke
     assert pins(read(tmp_path, *["!pip install a==1"] * 3)) == {"a": "1"}
     with pytest.raises(InputError, match=r"nb\.ipynb: has more than 3 code cells"):
         read(tmp_path, *["!pip install a==1"] * 4)
+
+
+def test_a_file_that_a_cell_writes_is_read_with_the_lines_of_the_notebook(tmp_path: Path) -> None:
+    listing = read(tmp_path, "%%writefile -a reqs.txt\ntrl==0.17.0\n\ntorch==2.6.0\n", "!pip install -r /content/reqs.txt")
+    assert pins(listing) == {"trl": "0.17.0", "torch": "2.6.0"}
+    lines = (tmp_path / "nb.ipynb").read_text().splitlines()
+    for entry in listing.entries:
+        assert entry.file is None
+        assert entry.line is not None
+        assert entry.distribution.name in lines[entry.line - 1]
+    assert (listing.notes, listing.elsewhere) == ((), ())
+
+
+def test_other_files_that_cells_write_are_not_requirements(tmp_path: Path) -> None:
+    listing = read(tmp_path, "%%writefile train.py\nimport torch", "%%writefile", "!pip install -r reqs.txt")
+    assert pins(listing) == {}
+    assert len(listing.elsewhere) == 1

@@ -7,11 +7,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.errors import InputError
+from compat.files import decoded
 from compat.formats.docker.base_images import image_variables, is_bare, known_stack, server_of, system_python
 from compat.formats.docker.text import HereDocument, Instruction, without_documents
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
+from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.installs.words import Command
 from compat.formats.listing import Entry
@@ -91,13 +93,7 @@ class ImageFiles(InstallFiles):
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         try:
-            if "://" in file:
-                raise NotRead("it is a URL")
-            path = self.place(file, command.directory)
-            if path in self.documents:
-                document = self.documents[path]
-                return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
-            return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
+            return self.find(file, command.directory)
         except NotRead as reason:
             if purpose == "project":
                 self.not_here(command.where, f"{what} was not read (pyproject.toml: {reason})")
@@ -106,6 +102,16 @@ class ImageFiles(InstallFiles):
             else:
                 self.not_read(command.where, f"{what} was not read: {reason}")
             return None
+
+    def find(self, file: str, directory: str | None) -> Opened:
+        """Open a file of the image; :class:`Missing` if the build context has none, :class:`NotRead` if it is refused."""
+        if "://" in file:
+            raise NotRead("it is a URL")
+        path = self.place(file, directory)
+        if path in self.documents:
+            document = self.documents[path]
+            return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
+        return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
 
 
 class Stage:
@@ -224,15 +230,15 @@ class Run:
     def _apply(self, command: ShellCommand) -> None:
         install = install_of(command.words, command.variables)
         if install is None:
-            self._other(command.words)
+            self._other(command)
             return
         line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
         placed = Command(install, f"{self.stage.path}:{line}", directory=command.directory)
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
 
-    def _other(self, words: Sequence[str]) -> None:
+    def _other(self, command: ShellCommand) -> None:
         """Handle a command that does not install Python distributions; it was unwrapped once without an error."""
-        rest = unwrapped(words, {})
+        rest = unwrapped(command.words, {})
         name = program_name(rest[0]) if rest else ""
         if name in _SYSTEM and "install" in rest:
             self._packages(rest[rest.index("install") + 1 :])
@@ -240,10 +246,30 @@ class Run:
             self.stage.not_read(self.places.line_of(("xargs",)), "what xargs installs was not read")
         elif name in (*SHELLS, ".", "source") or name.endswith(".sh"):
             script = next((word for word in rest if word.endswith(".sh")), None)
-            if script is not None and "install" in script:
-                self.stage.note(self.places.line_of((script,)), f"what {script} installs was not read")
+            if script is not None:
+                self._script(script, command)
         elif name.startswith("python") and "setup.py" in rest and not {"install", "develop"}.isdisjoint(rest):
             self.stage.note(self.places.line_of(("setup.py",)), "what setup.py installs was not read")
+
+    def _script(self, script: str, command: ShellCommand) -> None:
+        """Apply what a shell script of the image installs; the places of one from the build context are those of the RUN."""
+        line = self.places.line_of((script,))
+        try:
+            opened = self.stage.files.find(script, command.directory)
+        except Missing:
+            if "install" in script:
+                self.stage.note(line, f"what {script} installs was not read")
+            return
+        except NotRead as reason:
+            self.stage.not_read(line, f"what {script} installs was not read: {reason}")
+            return
+        within = opened.path == self.stage.path  # a here-document
+        texts = decoded(opened.path, opened.content).splitlines()
+        lines = [(opened.before + number if within else line, each) for number, each in enumerate(texts, 1)]
+        read = ShellSteps(lines, lambda _: f"{self.stage.path}:{line}", command.variables)
+        self.stage.installs.run(read.steps)
+        for _, problem in read.unread:
+            self.stage.not_read(line, f"{script}: {problem}")
 
     def _packages(self, packages: Sequence[str]) -> None:
         """Handle relevant system packages: Python and the CUDA toolkit."""
@@ -265,6 +291,10 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
     try:
         rest = unwrapped(command.words, variables)
     except InputError:
+        return
+    if rest[:1] == ["eval"] and depth < 4:
+        for inner in commands_of(" ".join(rest[1:]), (), variables):
+            yield from _unwrapped_commands(inner, variables, depth + 1)
         return
     if rest and program_name(rest[0]) in SHELLS and depth < 4:
         for at, word in enumerate(rest[1:-1], 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -133,6 +134,8 @@ class InstallFiles:
         self.notes: dict[str, None] = {}
         self.unread: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
+        self.written: dict[str, Opened] = {}
+        """Files that the text being read creates, by name without folder."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
         self._listed: dict[tuple[str, int, str], list[Entry]] = {}
         self._by_name: dict[tuple[str, int], dict[str, list[Entry]]] = {}
@@ -158,7 +161,9 @@ class InstallFiles:
         """
         key = (file, command.directory, purpose)
         if key not in self._opened:
-            self._opened[key] = None
+            self._opened[key] = self.written.get(posixpath.basename(file))
+            if self._opened[key] is not None:
+                return self._opened[key]
             try:
                 self._opened[key] = Opened(*self.folders.open(file, command.directory, f"{purpose} {command.directory}"))
             except Missing as reason:

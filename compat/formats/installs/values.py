@@ -57,20 +57,14 @@ class Values:
             bound.append((value, position))
 
     def text(self, node: ast.expr) -> str:
-        """Return the text of an expression; parts only known at run time become a shell variable."""
+        """Return the text of an expression, with ``sys.executable`` as ``python``; unknown parts become a shell variable."""
         return _shown(self._texts(node, 0), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
-        """Return a list of words, with ``sys.executable`` as ``python``; ``None`` if the expression is not a list."""
+        """Return a list of words; ``None`` if the expression is not a list."""
         if not isinstance(node, (ast.List, ast.Tuple)):
             return None
-        found: list[str] = []
-        for each in node.elts:
-            if isinstance(each, ast.Attribute) and each.attr == "executable":
-                found.append("python")
-            else:
-                found.append("${...}" if isinstance(each, ast.Starred) else self.text(each))
-        return found
+        return ["${...}" if isinstance(each, ast.Starred) else self.text(each) for each in node.elts]
 
     def filled(self, line: str) -> str:
         """Substitute ``{expression}`` and ``$name`` in a shell line, as IPython does."""
@@ -113,13 +107,15 @@ class Values:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
-        return self.text(node) if any(name in self._bound for name in names) else None
+        return self.text(node) if _is_python(node) or any(name in self._bound for name in names) else None
 
     def _texts(self, node: ast.expr | None, depth: int) -> tuple[str, ...]:
         """Return the possible texts of an expression."""
         self._left -= 1
         if node is None or depth > _DEEPEST or self._left < 0:
             return _UNKNOWN
+        if _is_python(node):
+            return ("python",)
         match node:
             case ast.Constant(str() | int() | float() as value):
                 return (str(value),)
@@ -161,6 +157,11 @@ class Values:
             bound = self._bound.get(node.id, [])
             node = bound[0][0] or node if len(bound) == 1 and bound[0][1] is None else node
         return node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
+
+
+def _is_python(node: ast.expr) -> bool:
+    """Whether an expression is ``sys.executable``."""
+    return isinstance(node, ast.Attribute) and node.attr == "executable"
 
 
 def _united(ways: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -60,15 +60,18 @@ class Draft:
     def node(self, kind: str, name: str) -> int | None:
         return self._nodes.get((kind, normalized(name)))
 
-    def add(self, found: Distribution, line: int | None, parent: int | None = ROOT) -> int:
-        """Add a distribution and return its node, installed if ``parent`` is; ``None``: only if another edge leads to it."""
+    def add(self, found: Distribution, line: int | None, parent: int | None = ROOT, file: str | None = None) -> int:
+        """Add a distribution and return its node, installed if ``parent`` is; ``None``: only if another edge leads to it.
+
+        ``file`` is set if it is listed in another file than the project's.
+        """
         if found.name == self.project:
             found = replace(found, source=_THIS)
             if parent is not None and found.extra.get("extras"):
                 self._own_extras.append((parent, found))
         number = len(self.entries)
         check_entries(number + 1, self.path, line)
-        self.entries.append(Entry(found, line))
+        self.entries.append(Entry(found, line, file))
         if parent is not None:
             self.link(parent, number, found.marker)
         return number

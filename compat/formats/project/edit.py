@@ -47,6 +47,7 @@ class Project:
         self._poetry = (
             file.table("tool", "poetry", "dependencies") is not None and file.table("project", "dependencies") is None
         )
+        self._elsewhere = {} if draft is None else {each.distribution.name: each.file for each in draft.entries if each.file}
         self._forced = [] if draft is None else list(map(_located, draft.uv.overrides))
         self._statements = [] if draft is None else list(map(_located, (*draft.statements, *draft.uv.constraints)))
 
@@ -139,6 +140,9 @@ class Project:
         else:
             if "dependencies" in (self.file.table("project", "dynamic") or ()):
                 line = self.file.places.key("project", "dynamic")
+                if change.name in self._elsewhere:
+                    listed = self._elsewhere[change.name]
+                    raise InputError(f"{change.name} is listed in {listed}: pass that file instead", self.file.path, line)
                 problem = f"the dependencies are dynamic (computed by the build backend): {change.name} cannot be added here"
                 raise InputError(problem, self.file.path, line)
             if self._header and self.file.table(self._header) is None:

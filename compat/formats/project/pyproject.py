@@ -10,6 +10,7 @@ from compat.formats.edit.changes import Statement
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.project.draft import Draft
+from compat.formats.project.dynamic import read_dynamic
 from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
@@ -26,7 +27,8 @@ class Pyproject(Format):
     """A project's pyproject.toml: each extra and dependency group is a choice. No listing for a file of tool settings only.
 
     It is never complete: transitive dependencies are not in the file. Dependencies computed by the build backend
-    (``dynamic``) are in ``elsewhere``. :class:`InputError` for invalid TOML and values of a wrong type.
+    (``dynamic``) are in ``elsewhere``, unless it reads them from requirements files. :class:`InputError` for invalid TOML and
+    values of a wrong type.
     """
 
     kind = "pyproject"
@@ -67,7 +69,7 @@ def project_of(document: Table, places: Places) -> Draft | None:
     name = (project and project.text("name")) or (poetry and poetry.text("name"))
     draft = Draft(document, places, uv, normalized(name) if name else None)
     if project is not None:
-        _project(project, draft)
+        _project(project, tool, draft)
     if poetry is not None:
         tables = PoetryProject(poetry, draft)
         if project is not None and "dependencies" in project.content:
@@ -88,7 +90,7 @@ def project_of(document: Table, places: Places) -> Draft | None:
     return draft
 
 
-def _project(project: Table, draft: Draft) -> None:
+def _project(project: Table, tool: Table, draft: Draft) -> None:
     """``[project]``: dependencies, extras, and the supported Python versions."""
     line = draft.places.key("project", "dependencies")
     draft.require(draft.requirements(project.content.get("dependencies", []), "project.dependencies", line))
@@ -97,12 +99,7 @@ def _project(project: Table, draft: Draft) -> None:
         line = draft.places.key("project.optional-dependencies", extra)
         needed = draft.requirements(value, f"project.optional-dependencies.{extra}", line)
         draft.require(needed, node, "extra", extra)
-    line = draft.places.key("project", "dynamic")
-    for key in project.texts("dynamic"):
-        if key in ("dependencies", "optional-dependencies"):
-            draft.elsewhere.append(
-                f"{draft.path}:{line}: project.{key} was not read: it is dynamic (computed by the build backend)"
-            )
+    read_dynamic(project, tool, draft)
     draft.requires_python = draft.python_range(project, "project")
 
 

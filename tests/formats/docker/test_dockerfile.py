@@ -365,3 +365,30 @@ def test_every_program_that_locks_a_project_is_read(program: str, tmp_path: Path
     path.write_text(f"FROM python:3.11\nCOPY . .\nRUN {program} {'sync' if program == 'uv' else 'install'}\n")
     (listing,) = read_dockerfile(str(path), path.read_text())
     assert any(f"{PROGRAMS[program]}, which is installed, was not read" in each for each in (*listing.notes, *listing.unread))
+
+
+@pytest.mark.parametrize(
+    "command", ["bash /opt/setup.sh", "/opt/setup.sh", "cd /opt && . ./setup.sh", "bash -ex /opt/setup.sh"]
+)
+def test_a_script_of_the_build_context_is_read_at_the_line_that_runs_it(command: str, project: Path) -> None:
+    (project / "setup.sh").write_text("#!/bin/bash\nset -e\npip install trl==$V\npip install -r /opt/requirements.txt\n")
+    text = f"FROM python:3.11\nENV V=0.17.0\nCOPY setup.sh requirements.txt /opt/\nRUN {command}\n"
+    listing = built(project, text)
+    assert pins(listing) == {"trl": "0.17.0", "torch": "2.6.0", "accelerate": None}
+    assert lines(listing)["trl"] == 4
+    assert (listing.notes, listing.unread) == ((), ())
+
+
+def test_a_script_in_a_here_document_has_its_own_lines() -> None:
+    listing = read("FROM python:3.11\nCOPY <<EOF /x.sh\nset -e\npip install torch==2.6.0\nEOF\nRUN sh /x.sh\n")
+    assert (pins(listing), lines(listing)) == ({"torch": "2.6.0"}, {"torch": 4})
+
+
+def test_a_script_that_is_not_in_the_build_context_is_a_note_if_its_name_says_that_it_installs(project: Path) -> None:
+    notes = {name: built(project, f"FROM python:3.11\nRUN bash /x/{name}\n").notes for name in ("install.sh", "train.sh")}
+    assert [len(each) for each in notes.values()] == [1, 0]
+    assert "what /x/install.sh installs was not read" in notes["install.sh"][0]
+
+
+def test_what_eval_runs_is_read() -> None:
+    assert pins(read('FROM python:3.11\nRUN eval "pip install torch==2.6.0"\n')) == {"torch": "2.6.0"}

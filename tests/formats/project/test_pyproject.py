@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.errors import InputError
@@ -92,6 +94,38 @@ def test_extras_may_name_each_other_in_a_circle() -> None:
 
 def test_an_extra_that_does_not_exist_is_a_note() -> None:
     assert read('[project]\nname = "x"\ndependencies = ["x[nope]"]\n').notes == ("pyproject.toml: x[nope]: unknown extra",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (
+            '[tool.setuptools.dynamic]\ndependencies = {file = ["reqs/base.txt"]}\n'
+            'optional-dependencies.serve = {file = "reqs/serve.txt"}\n'
+        ),
+        (
+            '[tool.hatch.metadata.hooks.requirements_txt]\nfiles = ["reqs/base.txt"]\n'
+            '[tool.hatch.metadata.hooks.requirements_txt.optional-dependencies]\nserve = ["reqs/serve.txt"]\n'
+        ),
+    ],
+)
+def test_requirements_files_that_the_build_backend_reads(settings: str, tmp_path: Path) -> None:
+    (tmp_path / "reqs").mkdir()
+    (tmp_path / "reqs/base.txt").write_text("# pins\ntorch==2.6.0\n")
+    (tmp_path / "reqs/serve.txt").write_text("vllm==0.8.5\n")
+    path = tmp_path / "pyproject.toml"
+    text = f'[project]\nname = "x"\ndynamic = ["dependencies", "optional-dependencies"]\n{settings}'
+    (listing,) = Pyproject().read(str(path), text)
+    assert [(each.distribution.name, each.line, Path(each.file or "").name) for each in listing.entries] == [
+        ("torch", 2, "base.txt"), ("vllm", 1, "serve.txt"),
+    ]  # fmt: skip
+    assert [each.label for each in listing.choices] == ["extra serve"]
+    assert (listing.notes, listing.elsewhere) == ((), ())
+    (tmp_path / "reqs/serve.txt").unlink()
+    (listing,) = Pyproject().read(str(path), text)
+    assert listing.elsewhere == (
+        f"{path}:3: reqs/serve.txt (project.optional-dependencies) was not read: there is no such file",
+    )  # fmt: skip
 
 
 def test_dynamic_dependencies_are_not_read() -> None:
