@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from compat.checks.code import providers
+from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
 from compat.diagnosis.class_homes import home
 from compat.diagnosis.frame_packages import (
@@ -41,6 +41,7 @@ from compat.diagnosis.python_messages import (
 from compat.diagnosis.refused_options import refused_options
 from compat.diagnosis.refused_values import refused_values
 from compat.diagnosis.shown_releases import of_older
+from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace
 
@@ -237,11 +238,21 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
     if rest and providers(top):
         return distribution_of_module(top)
     telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" exist in every package
-    if telling and (module := home(top, modules_of(error))) is not None:
+    if telling and (module := home(top, modules_of(error))) is not None and not _never_had(module, lack.owner):
         return distribution_of_module(module)
     code = error.frames[-1].code if error.frames else None
     called = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
     return distribution_of_module(called["module"]) if called is not None and providers(called["module"]) else None
+
+
+def _never_had(module: str, function: str) -> bool:
+    """Whether a class certainly does not have the method that a message names, so that it is another class of the name."""
+    owner, _, method = function.partition(".")
+    table = releases().table(distribution_of_module(module))
+    if method in ("", "__init__") or table is None:
+        return False
+    need = Need("method", f"{module}.{owner}", method)
+    return all(releases().answer(table.package, version, need).met is False for version in table.versions[::-12])
 
 
 def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -331,6 +331,14 @@ def test_a_member_that_a_known_class_never_had_is_not_looked_for_in_others() -> 
     assert said("AttributeError: 'DynamicCache' object has no attribute 'cache_position'\n") == []
 
 
+def test_a_class_without_the_method_is_another_of_its_name() -> None:
+    assert (
+        said("TypeError: Pipeline.from_pretrained() got an unexpected keyword argument 'use_auth_token'\n") == []
+    )  # pyannote's
+    errors = parse_log("TypeError: Pipeline.from_pretrained() got an unexpected keyword argument 'use_auth_token'\n")
+    assert between("", errors, decisive(errors), Facts(Environment()), ()) == ()
+
+
 def test_the_line_that_asks_torch_for_an_attribute_is_the_one_before_its_getter() -> None:
     error = "AttributeError: 'LlamaRMSNorm' object has no attribute 'eps'"
     frames = ("unsloth/models/_utils.py", "torch/nn/modules/module.py")

@@ -34,6 +34,7 @@ def trace(error: str, *frames: str) -> str:
         ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "symptom-no-compiler", ["vllm"]),
         ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "symptom-no-compiler", ["vllm"]),
         ("AssertionError: libcuda.so cannot found!", "symptom-libcuda-link", ["vllm"]),
+        ("_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two options", "symptom-weights-only", ["torch"]),
         ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "symptom-out-of-memory", ["vllm"]),
         ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized", "symptom-fabric-manager", ["vllm"]),
         ('RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":995', "symptom-nvml-assert", ["torch"]),

@@ -87,6 +87,21 @@ PYTHON = (
         evidence=("https://github.com/huggingface/tokenizers/releases",),
     ),
     Symptom(
+        "weights-only",
+        re.compile(r"Weights only load failed|WeightsUnpickler error"),
+        "torch.load refuses objects other than tensors: since torch 2.6 it loads weights only by default",
+        "The file contains objects of other classes, and the code that loads it was written for a torch whose torch.load "
+        "accepts them (weights_only=False by default up to 2.5.1). Loading such a file can run code in it.",
+        hints=("Weights only load failed", "WeightsUnpickler"),
+        packages=("torch",),
+        fixes=(
+            Fix("upgrade", None, None, "upgrade the package in the last frames to a release that passes weights_only itself"),
+            Fix("downgrade", "torch", "<2.6", "weights_only is off by default", 'pip install "torch<2.6"'),
+            Fix("env-var", text="if you trust the file", command="export TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"),
+        ),
+        evidence=("https://docs.pytorch.org/docs/stable/notes/serialization.html",),
+    ),
+    Symptom(
         "pydantic-2",
         re.compile(
             r"PydanticImportError|PydanticUserError|`BaseSettings` has been moved to the `pydantic-settings` package"
