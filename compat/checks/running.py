@@ -9,7 +9,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from compat.checks.code import code_needs, providers, releases
@@ -133,12 +133,18 @@ class Script:
         """Whether the code could not be read, or may import or start something that no statement names."""
         return bool(self.code.problems) or any(_DYNAMIC.search(_text_of(file.path)) for file in self.code.files)
 
-    def has_stand_ins(self, module: str) -> bool:
+    def has_stand_ins(self, module: str, names: Iterable[str]) -> bool:
         """Whether a module is only loaded for a name, and its package gives another one for it if something is missing."""
-        root = self.files.find(module.partition(".")[0]) if module in self.always.lazily else None
-        return bool(root) and any(
-            name.startswith("dummy_") for name in self.files.listed(os.path.join(os.path.dirname(root or ""), "utils"))
-        )
+        package = module if module in self.always.lazily else ""
+        defined = re.compile(rf"^(?:class|def) (?:{'|'.join(map(re.escape, names)) or '(?!)'})\b", re.MULTILINE)
+        while package:
+            root = self.files.find(package)
+            folder = os.path.join(os.path.dirname(root), "utils") if root else ""
+            stand_ins = [name for name in self.files.listed(folder) if name.startswith("dummy_")] if folder else []
+            if any(defined.search(_text_of(os.path.join(folder, name))) for name in stand_ins):
+                return True
+            package = package.rpartition(".")[0]
+        return False
 
     def owner(self, module: str) -> str | None:
         """The installed distribution of a module."""
@@ -226,7 +232,8 @@ def _certain(script: Script, each: Statement) -> bool:
     chain = script.always.chain(each)
     if not all(step.importer == _SCRIPT or _at_margin(step) for step in chain):
         return False
-    if script.files.find(each.module) is None and any(script.has_stand_ins(step.importer) for step in chain):
+    names = [step.name for step in chain if step.name]
+    if script.files.find(each.module) is None and any(script.has_stand_ins(step.importer, names) for step in chain):
         return False
     return not script.always.registers(each.module, each.importer)
 
@@ -237,7 +244,7 @@ def _at_margin(step: Statement) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     last = step.module.rpartition(".")[2]
-    for node in body:
+    for node in _always(body):
         if isinstance(node, ast.Import) and step.name is None and any(each.name == step.module for each in node.names):
             return True
         names = [each.name for each in node.names] if isinstance(node, ast.ImportFrom) else []
@@ -246,6 +253,15 @@ def _at_margin(step: Statement) -> bool:
         if isinstance(node, ast.Raise):
             return False
     return False
+
+
+def _always(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module that are not under a condition; of a ``try`` only if its handlers raise."""
+    for node in body:
+        if isinstance(node, ast.Try) and node.handlers and all(isinstance(each.body[0], ast.Raise) for each in node.handlers):
+            yield from _always(node.body)
+        else:
+            yield node
 
 
 def _missing(script: Script, each: Statement) -> Finding:

@@ -35,6 +35,8 @@ PLAIN = ("tuple", "list", "dict", "set", "str", "int", "float", "bool", "NoneTyp
 """Python's own classes: none of them is derived from one of a package."""
 _PEERS = 3
 """Classes with a new parameter in one method from which on it is a convention of the package."""
+_FORWARDED = 5
+"""One of so many releases that require an argument may have another function of that name that passes everything on to it."""
 _TELLING = 12
 """Characters of a member's name that only one package has, with an underscore: enough to know it without its class."""
 
@@ -45,6 +47,8 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
     ``modules``: the packages of the innermost frames. Of several packages that the frames do not show, the only one that is
     ``installed`` is meant.
     """
+    if len(lack.required) > 1:
+        return _without_any(lack, modules, installed)
     name = lack.name or lack.owner.rpartition(".")[2]
     found = [each for each in changes().of(name) if each.kind in _KINDS.get(lack.kind, ())]
     doubt = None
@@ -56,8 +60,19 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
         meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
         doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
     one = _of_one_package(meant, modules, installed if doubt is None else ())
+    if not one and lack.required:
+        likely = home(lack.owner.partition(".")[0], modules) or ""
+        one = _of_one_package(meant, (likely.partition(".")[0],), ())
     merged = _merged(one) if one else None
     return None if merged is None else _named(merged, lack, modules, doubt)
+
+
+def _without_any(lack: Lack, modules: Sequence[str], installed: Collection[str]) -> Named | None:
+    """Return the releases that require none of several arguments: those of the argument that was required first."""
+    each = (replace(lack, name=name, required=(name,)) for name in lack.required)
+    found = [named for one in each if (named := changed(one, modules, installed)) is not None]
+    first = min(found, key=lambda named: key_of(named.lacks[0]), default=None)
+    return first and replace(first, what=lack.what)
 
 
 def _inside(found: Iterable[Change], package: str) -> list[Change]:
@@ -135,10 +150,12 @@ def _merged(found: Sequence[Change]) -> _Releases | None:
     first = found[0]
     good = {version for each in found for version in each.has}
     bad = {version for each in found for version in each.lacks}
-    if good & bad:
-        return None
     if first.kind == table.REQUIRED:
         good, bad = bad, good
+        if len(good & bad) <= len(bad) // _FORWARDED:
+            good -= bad  # what it forwards to requires it
+    if good & bad:
+        return None
     known = tuple(version for version in first.known if not Version(version).is_prerelease)
     works, fails = (tuple(version for version in known if version in some) for some in (good, bad))
     if not works or not fails:

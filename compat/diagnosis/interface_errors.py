@@ -376,7 +376,9 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
     told = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
-    lacks = f"this {owner} does not accept it" if of_call else f"this {owner} does not have it"
+    lacks = f"this {owner} does not {'accept' if of_call else 'have'} it"
+    if lack.required:
+        told, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
     written = "The releases do not match" if newer else "The code and the release do not match"
     return Finding(
         rule="symptom-interface",

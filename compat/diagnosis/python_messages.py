@@ -24,17 +24,20 @@ class Lack:
 
     ``kind``: NAME and ATTRIBUTE of a module, MODULE (its name is ``owner``), MEMBER of a class's instances, KEYWORD of a
     function, CALL that a function rejects (``name`` is the argument, if the message names one), or GLOBAL name. ``given``: the
-    number of positional arguments, if they are too many.
+    number of positional arguments, if they are too many. ``required``: the arguments that were not passed.
     """
 
     kind: str
     owner: str
     name: str
     given: int = 0
+    required: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
         """The missing name in full: ``transformers.Cache``, ``Trainer.__init__(processing_class=)``, ``forward()``."""
+        if self.required:
+            return f"{self.owner}() without {' and '.join(filter(None, (', '.join(self.required[:-1]), self.required[-1])))}"
         if self.kind in (KEYWORD, CALL):
             return f"{self.owner}({self.name}{'=' if self.kind == KEYWORD else ''})"
         return ".".join(filter(None, (self.owner, self.name)))
@@ -55,7 +58,8 @@ _MESSAGES = (
     (KEYWORD, "unexpected keyword argument", rf"{_F} got an unexpected keyword argument ['\"](?P<name>\w+)"),
     (CALL, "positional argument",
         rf"{_F} takes [^\n]{{0,60}}?positional arguments? but (?P<given>\d{{1,3}}) [^\n]{{0,90}}?(?:was|were) given"),
-    (CALL, "missing ", rf"{_F} missing \d+ required (?:positional|keyword-only) arguments?: ['\"](?P<name>\w+)"),
+    (CALL, "missing ",
+        rf"{_F} missing \d+ required (?:positional|keyword-only) arguments?: (?P<required>['\"](?P<name>\w+)['\"\w, ]*)"),
     (CALL, "multiple values", rf"{_F} got multiple values for (?:keyword )?argument ['\"](?P<name>\w+)"),
     (CALL, "positional-only", rf"{_F} got some positional-only arguments passed as keyword arguments: ['\"](?P<name>\w+)"),
     (GLOBAL, "is not defined", r"\bname ['\"](?P<name>\w+)['\"] is not defined"),
@@ -74,7 +78,9 @@ def lack_in(message: str) -> Lack | None:
             match = pattern.search(text) if hint in text else None
             if match is not None:
                 groups = match.groupdict()
-                return Lack(kind, groups.get("owner") or "", groups.get("name") or "", int(groups.get("given") or 0))
+                required = tuple(re.findall(r"['\"](\w+)", groups.get("required") or ""))
+                given = int(groups.get("given") or 0)
+                return Lack(kind, groups.get("owner") or "", groups.get("name") or "", given, required)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
@@ -144,6 +145,14 @@ class Meaning:
 
 
 UNKNOWN = Meaning("unknown")
+
+
+_CONVERTER = re.compile(r"convert_(?!slow_tokenizer|graph_to|rope)")
+
+
+def is_converter(module: str) -> bool:
+    """Return whether a module (its last name) is one of thousands of programs that convert checkpoints (in no table)."""
+    return _CONVERTER.match(module) is not None
 
 
 def absent(surface: Surface, module: str, name: str) -> Meaning:

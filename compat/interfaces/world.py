@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from compat.interfaces.release import KEPT_ALIVE, OUTSIDE, UNKNOWN, VALUE, Complaint, Meaning, Names, absent
+from compat.interfaces.release import KEPT_ALIVE, OUTSIDE, UNKNOWN, VALUE, Complaint, Meaning, Names, absent, is_converter
 from compat.interfaces.source.records import Class, Function, Signature
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _GETTERS = frozenset(("__getattr__", "__getattribute__"))
 _OTHER_CONSTRUCTORS = frozenset(
     ("config", "define", "attrs", "frozen", "s", "attrib", "Struct", "add_start_docstrings_to_class")
 )
+_WRAPPERS = frozenset(("strict",))
+"""Decorators that replace the constructor of a dataclass and add methods to it (huggingface_hub's)."""
 _UNREADABLE = frozenset(("overload", "jit", "property", "cached_property", "contextmanager_property", "singledispatch", "?"))
 _PLAIN_BASES = frozenset((
     "builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol",
@@ -95,6 +97,8 @@ class World:
         if name is None or name == "*":
             return Meaning("module", surface, module)
         found = self.names(surface).get(module, name)
+        if found.kind == "absent" and surface.holds(module) == "folder":
+            return self._no_module(surface, module, name)
         if found.kind != OUTSIDE:
             return found
         beyond = self.find(found.module)
@@ -111,8 +115,12 @@ class World:
         record = surface.module(package)
         if record is not None and (name in record.definitions or name in record.lazy):
             return UNKNOWN
-        if any(name.endswith(ending) for ending in KEPT_ALIVE.get(surface.package, ())):
+        if any(name.endswith(ending) for ending in KEPT_ALIVE.get(surface.package, ())) or is_converter(name):
             return UNKNOWN
+        if surface.holds(package) == surface.holds(package.partition(".")[0]) == "folder" and not surface.had(
+            f"{package}.{name}"
+        ):
+            return UNKNOWN  # another distribution may add it to this namespace package
         return absent(surface, package, name)
 
     def attribute(self, of: Meaning, name: str) -> Meaning:
@@ -129,7 +137,7 @@ class World:
     # Classes
 
     def bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
-        """Return a class and its bases, nearest first, and whether all of them are known."""
+        """Return a class and its bases in the order of lookup, and whether all of them are known."""
         key = of.module, of.name
         found = self._mro.get(key)
         if found is None:
@@ -139,19 +147,20 @@ class World:
 
     def _bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
         assert isinstance(of.definition, Class)
-        chain, complete = [of], True
+        chains: list[tuple[Meaning, ...]] = []
+        complete = True
         for base in of.definition.bases:
             if base in _PLAIN_BASES:
                 continue
             meaning = self.find(base)
-            if meaning.kind == "class" and meaning.dotted != of.dotted and len(chain) < _MOST_BASES:
+            if meaning.kind == "class" and meaning.dotted != of.dotted and sum(map(len, chains)) < _MOST_BASES:
                 more, known = self.bases(meaning)
-                chain += [each for each in more if each not in chain]
+                chains.append(more)
                 complete = complete and known
             else:
                 complete = False
-                chain.append(Meaning("unknown", None, base))
-        return tuple(chain), complete
+                chains.append((Meaning("unknown", None, base),))
+        return (of, *_linearized(chains)), complete
 
     def member(self, of: Meaning, name: str) -> Meaning:
         """Resolve an attribute of a class; ``absent`` only if all bases of the class are known."""
@@ -168,7 +177,7 @@ class World:
                 or any(name == field for field, _ in definition.fields)
             ):
                 return Meaning(VALUE, each.surface, each.module, f"{each.name}.{name}", None, definition.line)
-            if definition.dynamic or definition.partial:
+            if definition.dynamic or definition.partial or _WRAPPERS & set(definition.decorators):
                 return UNKNOWN
         if name.startswith("__"):
             return UNKNOWN
@@ -290,6 +299,17 @@ class World:
         return tuple(found)
 
 
+def _linearized(chains: list[tuple[Meaning, ...]]) -> Iterator[Meaning]:
+    """Yield classes in the order in which Python looks them up (C3), given those of each base; a contradiction is ignored."""
+    left = [*chains, tuple(chain[0] for chain in chains)] if len(chains) > 1 else chains
+    while left:
+        behind = {(each.module, each.name) for chain in left for each in chain[1:]}
+        first = next((chain[0] for chain in left if (chain[0].module, chain[0].name) not in behind), left[0][0])
+        yield first
+        rest = (tuple(each for each in chain if (each.module, each.name) != (first.module, first.name)) for chain in left)
+        left = [chain for chain in rest if chain]
+
+
 def _constructor(chain: tuple[Meaning, ...]) -> tuple[Signature, Meaning] | None:
     fields: dict[str, None] = {}
     is_dataclass = False
@@ -300,6 +320,8 @@ def _constructor(chain: tuple[Meaning, ...]) -> tuple[Signature, Meaning] | None
         if not isinstance(definition, Class) or (definition.dynamic and not _GETTERS & definition.methods.keys()):
             return None  # a metaclass may call it in another way; what attributes it has does not matter here
         marked = bool(_DATACLASSES & set(definition.decorators))
+        if _WRAPPERS & set(definition.decorators):
+            return None
         if not marked and set(definition.decorators) & _OTHER_CONSTRUCTORS:
             return None
         if "__new__" in definition.methods and not is_dataclass:
@@ -307,12 +329,20 @@ def _constructor(chain: tuple[Meaning, ...]) -> tuple[Signature, Meaning] | None
         own = definition.methods.get("__init__")
         if own is not None and not is_dataclass:
             return own.signature, each
+        if each is not chain[0] and not fields and _makes_subclasses(definition):
+            return None  # its subclasses are dataclasses without being marked, and what they accept is up to it
         if marked:
             is_dataclass = True
             fields.update(dict.fromkeys(field for field, _ in definition.fields))
     if is_dataclass:
         return Signature(("self", *fields), len(fields)), chain[0]
     return None
+
+
+def _makes_subclasses(definition: Class) -> bool:
+    """Return whether a class turns its subclasses into dataclasses (PEP 681), as transformers' configurations are since 5.4."""
+    decorators = set(definition.decorators)
+    return "dataclass_transform" in decorators or ("__init_subclass__" in definition.methods and "dataclass" in decorators)
 
 
 def _of_constructor(made: tuple[Signature, Meaning]) -> tuple[Signature, int, Meaning]:

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from compat.interfaces.release import is_converter
 from compat.interfaces.source.module import FORM, read_module
 from compat.interfaces.source.records import pack_module
 from scripts.surface.packages import AROUND, BESIDE, TRACKED
 from scripts.surface.store import Release, Store
 
 BATCH = 40
-_NOT_IMPORTED = re.compile(r"/convert_(?!slow_tokenizer|graph_to|rope)[^/]*\.py$")
-"""Programs that convert checkpoints: thousands of files that nothing imports."""
 _store: Store | None = None
 
 
 def place_of(path: str) -> str | None:
     """How a file is to be read: its module, ``/`` behind that of a package, ``?`` behind that of a stub; or not at all."""
-    if _NOT_IMPORTED.search(path):
-        return None
     stem, _, suffix = path.rpartition(".")
     parts = stem.split("/")
+    if len(parts) > 1 and suffix == "py" and is_converter(parts[-1]):
+        return None
     if not all(part.isidentifier() for part in parts):
         return None
     package = parts[-1] == "__init__"

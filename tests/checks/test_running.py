@@ -196,13 +196,69 @@ def test_a_logger_that_the_script_reports_to_is_imported(tmp_path: Path) -> None
     assert error.title == "wandb 0.12.14 imports pkg_resources, which setuptools does not have"
 
 
-@pytest.mark.parametrize(("others", "errors"), [({}, ["missing-requests"]), ({"alpha/utils/dummy_objects.py": ""}, [])])
+@pytest.mark.parametrize(
+    ("others", "errors"),
+    [
+        ({}, ["missing-requests"]),
+        ({"alpha/utils/dummy_objects.py": "class Part(metaclass=Dummy): ...\n"}, []),
+        ({"alpha/utils/dummy_objects.py": "class Other(metaclass=Dummy): ...\n"}, ["missing-requests"]),
+    ],
+)
 def test_a_name_with_a_stand_in_does_not_load_its_module(
     tmp_path: Path, others: Files, errors: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running.Script, "_home", lambda script, module, name: "alpha.part" if name == "Part" else None)
     files = {"alpha/__init__.py": "_import_structure = {'part': ['Part']}\n", "alpha/part.py": "import requests\n", **others}
     assert [each.rule for each in found(tmp_path, "from alpha import Part\n", files, {"alpha": "1.0"})] == errors
+
+
+def test_a_stand_in_next_to_a_part_of_a_namespace_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running.Script, "_home", lambda script, module, name: "alpha.intel.ov" if name == "Part" else None)
+    lazy = "_import_structure = {'ov': ['Part']}\n"
+    files = {"alpha/intel/__init__.py": lazy, "alpha/intel/ov.py": "import openvino\n"}
+    stand_in = {"alpha/intel/utils/dummy_ov.py": "class Part(metaclass=Dummy): ...\n"}
+    script = "from alpha.intel import Part\n"
+    (tmp_path / "with").mkdir()
+    assert [each.rule for each in found(tmp_path, script, files, {"alpha": "1.0"})] == ["missing-openvino"]
+    assert found(tmp_path / "with", script, {**files, **stand_in}, {"alpha": "1.0"}) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "errors"),
+    [
+        ("try:\n    import absent\nexcept ImportError:\n    raise ImportError('install it')\n", ["missing-absent"]),
+        ("try:\n    # needed\n    import absent\nexcept ImportError as error:\n    raise Missing from error\n", ["missing-absent"]),
+        ("try:\n    import absent\nexcept ImportError:\n    absent = None\n", []),
+        ("try:\n    import absent\nexcept ImportError:\n    if required:\n        raise\n", []),
+    ],
+)  # fmt: skip
+def test_an_import_whose_handler_raises_is_as_good_as_unguarded(tmp_path: Path, source: str, errors: list[str]) -> None:
+    files = {"alpha/__init__.py": source}
+    assert [each.rule for each in found(tmp_path, "import alpha\n", files, {"alpha": "1.0"})] == errors
+
+
+def test_names_of_a_package_do_not_make_its_modules_importable(tmp_path: Path) -> None:
+    files = {
+        "alpha/__init__.py": "from beta.chat.vertex import Vertex\n", "beta/__init__.py": "",
+        "beta/chat/__init__.py": "_lookup = {'Vertex': 'beta.chat.vertex'}\ndef __getattr__(name): return import_module(_lookup[name])\n",
+    }  # fmt: skip
+    (error,) = found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "beta": "2.0"})
+    assert error.title == "alpha 1.0 imports beta.chat.vertex, which beta 2.0 does not have"
+    registered = {**files, "beta/chat/__init__.py": "sys.modules[__name__ + '.vertex'] = made\n"}
+    (tmp_path / "with").mkdir()
+    assert found(tmp_path / "with", "import alpha\n", registered, {"alpha": "1.0", "beta": "2.0"}) == []
+
+
+def test_a_folder_of_a_package_with_the_name_of_a_module_does_not_provide_it(tmp_path: Path) -> None:
+    files = {
+        "alpha/__init__.py": "from alpha.ops import f\n",
+        "alpha/ops.py": "import triton as f\n",
+        "alpha/triton/kernel.py": "",
+    }
+    assert [each.rule for each in found(tmp_path, "import alpha\n", files, {"alpha": "1.0"})] == ["missing-triton"]
+    files["alpha/__init__.py"] = "sys.path.insert(0, here)\nfrom alpha.ops import f\n"
+    (tmp_path / "with").mkdir()
+    assert found(tmp_path / "with", "import alpha\n", files, {"alpha": "1.0"}) == []
 
 
 def test_setuptools_provides_distutils(tmp_path: Path) -> None:

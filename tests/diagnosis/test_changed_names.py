@@ -26,6 +26,9 @@ def spec_of(finding: Finding) -> str | None:
         ("TypeError: get_rope() got an unexpected keyword argument 'rope_scaling'", "vllm", "<=0.11.2"),
         ("TypeError: OpenAIServingCompletion.__init__() missing 1 required positional argument: 'models'",
          "vllm", "<=0.6.6.post1"),
+        # a class that moved; where it was, a function of the name passes everything on; another package has one as well
+        ("TypeError: PPOTrainer.__init__() missing 3 required positional arguments: 'reward_model', 'train_dataset', and 'value_model'",
+         "trl", "<=0.11.4"),
         ("AttributeError: 'LLMEngine' object has no attribute 'driver_worker'", "vllm", ">=0.2.7,<=0.3.3"),
         ("AttributeError: 'ModelRunner' object has no attribute 'init_attention_backend'", "sglang", ">=0.3.1,<=0.5.15.post1"),
         # a method of a base, which the message does not name

@@ -35,7 +35,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("T.__init__() got an unexpected keyword argument 'x'", Lack(KEYWORD, "T.__init__", "x")),
         ("f() takes from 1 to 2 positional arguments but 3 were given", Lack(CALL, "f", "", 3)),
         ("A.b.<locals>.c() takes 0 positional arguments but 1 was given", Lack(CALL, "A.b", "", 1)),
-        ("f() missing 2 required keyword-only arguments: 'x' and 'y'", Lack(CALL, "f", "x")),
+        ("f() missing 2 required keyword-only arguments: 'x' and 'y'", Lack(CALL, "f", "x", required=("x", "y"))),
         ("f() got multiple values for argument 'x'", Lack(CALL, "f", "x")),
         ("M.f() got some positional-only arguments passed as keyword arguments: 'x'", Lack(CALL, "M.f", "x")),
         ("name 'pyarrow' is not defined", Lack(GLOBAL, "", "pyarrow")),

@@ -87,6 +87,18 @@ class TestNames:
         here = release("trl", {"trl/": "from peft import gone"})
         assert World((here, release("peft", {"peft/": ""}))).imported("trl", "gone").kind == "value"
 
+    def test_a_namespace_package_may_get_parts_from_other_distributions(self) -> None:
+        world = World((release("optimum", {"optimum.onnx/": "x = 1", "optimum.utils.y": "z = 1"}),))
+        assert world.imported("optimum.intel", "OVModel").kind == "unknown"
+        assert world.imported("optimum", "intel").kind == "unknown"
+        assert world.imported("optimum.onnx.gone", "z").kind == "absent"
+        assert World((release("trl", {"trl/": ""}),)).imported("trl.gone", "z").kind == "absent"
+
+    def test_programs_that_convert_checkpoints_are_in_no_table(self) -> None:
+        world = World((release("transformers", {"transformers/": "", "transformers.convert_slow_tokenizer": ""}),))
+        assert world.imported("transformers.convert_graph_to_onnx", "x").kind == "absent"
+        assert world.imported("transformers.convert_llama_weights_to_hf", "x").kind == "unknown"
+
 
 class TestClasses:
     def test_members_come_from_bases_in_other_packages(self) -> None:
@@ -118,6 +130,32 @@ class TestClasses:
         assert complaints(world, "peft.Other", 0, "alpha") is None
         assert complaints(world, "peft.Plain", 0, "alpha") is None
         assert world.find("peft.Config.push_to_hub").kind == "unknown"
+
+    @pytest.mark.parametrize(
+        ("base", "accepted"),
+        [
+            ("@dataclass_transform()\n@dataclass\nclass Base:\n    dtype: str = ''", None),
+            ("@dataclass\nclass Base:\n    dtype: str = ''\n    def __init_subclass__(cls): dataclass(cls)", None),
+            ("@dataclass\nclass Base:\n    dtype: str = ''", [("keyword", "hidden_size")]),
+        ],
+    )
+    def test_subclasses_that_a_base_makes_dataclasses(self, base: str, accepted: object) -> None:
+        world = World((release("transformers", {"transformers/": f"{base}\nclass Llama(Base):\n    hidden_size: int = 1"}),))
+        assert complaints(world, "transformers.Llama", 0, "hidden_size") == accepted
+
+    def test_a_decorator_that_validates_may_accept_anything_and_adds_methods(self) -> None:
+        source = "@strict(accept_kwargs=True)\n@dataclass\nclass Base:\n    dtype: str = ''"
+        world = World((release("transformers", {"transformers/": source}),))
+        assert complaints(world, "transformers.Base", 0, "new") is None
+        assert world.find("transformers.Base.validate").kind == "unknown"
+
+    def test_a_diamond_of_bases_is_searched_as_python_does(self) -> None:
+        source = (
+            "class Root:\n    def scale(self): ...\nclass Left(Root): ...\nclass Right(Root):\n    def scale(self, inplace): ...\n"
+            "class Both(Left, Right): ..."
+        )
+        world = World((release("trl", {"trl/": source}),))
+        assert world.find("trl.Both.scale").dotted == "trl.Right.scale"
 
     def test_calls_of_the_base_that_an_override_does_not_take(self) -> None:
         base = "class Trainer:\n    def train(self):\n        self.loss(1, num_items=2)\n    def loss(self, m, num_items=None): ..."
