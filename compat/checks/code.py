@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from compat.checks.fix_commands import nearest_fixes
 from compat.errors import InputError
 from compat.interfaces.code.files import read_code
-from compat.interfaces.code.needs import Code, CodeNeed, CodeNeeds, follows, imported
+from compat.interfaces.code.needs import Code, CodeNeed, CodeNeeds, follows, named
 from compat.interfaces.code.releases import Releases
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
@@ -77,7 +77,7 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None:
                 continue
-            gone.update(filter(None, (imported(each.need),)))
+            gone.update(filter(None, (named(each.need),)))
             finding = _finding(each, package, found, wanted, installed, known, explained=len(seen) < _EXPLAINED)
             if finding.rule not in seen:
                 seen.add(finding.rule)
@@ -142,7 +142,7 @@ def _title(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, s
 
 def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str]) -> str:
     error = "ImportError" if each.need.kind == "import" else "AttributeError" if each.need.kind == "attribute" else "TypeError"
-    if each.need.kind in ("method", "inherited") and not each.need.keywords and not each.need.positional:
+    if each.need.kind in ("method", "inherited", "offered") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
     text = f"{_line(each)} uses it, and the installed release does not have it: this raises {error}."
     if lacking != package:

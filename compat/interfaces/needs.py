@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compat.interfaces.release import OUTSIDE, Complaint, Meaning
+from compat.interfaces.release import OUTSIDE, Complaint, Meaning, absent
 from compat.interfaces.source.records import FUNCTION, GUARDED, Call, Class, Module, Signature
 from compat.interfaces.world import World
 from compat.records import record, values_of
@@ -24,6 +24,7 @@ class Need(NamedTuple):
     - ``attribute``: the dotted name ``target``;
     - ``call``: ``target(…)`` with this number of positional arguments and these keywords;
     - ``method``: a call of method ``name`` on an object of class ``target``;
+    - ``offered``: an attribute ``name`` of an object that may be of any subclass of ``bases``, whose common name is ``target``;
     - ``inherited``: a call of ``name`` on ``self`` or ``super()``, defined by the first of ``bases`` that has it;
     - ``override``: a method ``name`` with this ``signature`` overrides that of ``bases``, which may call it.
     """
@@ -152,9 +153,13 @@ def direct_needs(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Pl
 def _has(of: Meaning, name: str) -> bool:
     definition = of.definition
     assert isinstance(definition, Class)
+    return definition.dynamic or _defines(definition, name)
+
+
+def _defines(definition: Class, name: str) -> bool:
     return (
         name in definition.methods or name in definition.attributes or name in definition.instance
-        or definition.dynamic or any(name == field for field, _ in definition.fields)
+        or any(name == field for field, _ in definition.fields)
     )  # fmt: skip
 
 
@@ -190,6 +195,8 @@ def verdict_on(world: World, need: Need) -> Verdict:
         return _called(world, world.find(target), positional, keywords)
     if kind == "method":
         return _method(world, world.find(target), name or "", positional, keywords)
+    if kind == "offered":
+        return _offered(world, bases, name or "")
     if kind == "inherited":
         return _inherited(world, bases, name or "", positional, keywords)
     return _override(world, bases, name or "", Signature(*(signature or ())))
@@ -225,6 +232,21 @@ def _method(world: World, of: Meaning, name: str, positional: int, keywords: tup
     callee = world.callee(found)
     assert callee is not None
     return _judged(world.rejected(callee[0], 1, callee[2], positional, keywords), callee[2])
+
+
+def _offered(world: World, bases: tuple[str, ...], name: str) -> Verdict:
+    """Judge a method of an object whose class is unknown: it is missing if no base has it, and one had it in some release."""
+    had = None
+    for base in bases:
+        of = world.find(base)
+        for each in world.bases(of)[0] if of.kind == "class" else ():
+            if isinstance(each.definition, Class) and _defines(each.definition, name):
+                return Verdict(met=True, where=each, line=each.line)
+        surface = world.surface_of(base)
+        module, _, owner = base.rpartition(".")
+        if surface is not None and surface.had_method(module, owner, name):
+            had = surface
+    return _UNKNOWN if had is None else _lacking(absent(had, bases[0], name))
 
 
 def _inherited(world: World, bases: tuple[str, ...], name: str, positional: int, keywords: tuple[str, ...]) -> Verdict:

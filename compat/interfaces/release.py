@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         def had(self, name: str) -> bool:
             """Return whether an older release is known to have a module."""
 
+        def had_method(self, module: str, owner: str, name: str) -> bool:
+            """Return whether any known release has a method of this class."""
+
         def provided_by_modules(self, package: str) -> dict[str, str]:
             """Map each name in ``__all__`` of the modules below ``package`` to its module."""
 
@@ -82,6 +85,9 @@ class SourceSurface:
 
     def had(self, name: str) -> bool:
         return False  # other releases are unknown here
+
+    def had_method(self, module: str, owner: str, name: str) -> bool:
+        return False
 
     @property
     def aliases(self) -> frozenset[str]:

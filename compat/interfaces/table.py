@@ -211,6 +211,10 @@ class TableSurface:
     def had(self, name: str) -> bool:
         return any(self.table.has(name, 1 << at) for at in range(self._bit.bit_length() - 1))
 
+    def had_method(self, module: str, owner: str, name: str) -> bool:
+        known = module in self.table._modules
+        return known and any(tuple(row[0]) == (owner, name) for row in self.table.block(module).get("method", ()))
+
     def provided_by_modules(self, package: str) -> dict[str, str]:
         return {}  # the table lists them explicitly
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from compat.interfaces.at_once import importable
-from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, imported
+from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, named
 from compat.interfaces.code.releases import Apart, Range, Releases, Reverse
 from compat.interfaces.code.renamed import Renamed, in_other_release, nearest
 from compat.interfaces.needs import verdict_on
@@ -234,7 +234,7 @@ def _span(partners: list[str], other: Range) -> str:
 def _reasons(
     package: str, why: tuple[CodeNeed | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
 ) -> tuple[Reason, ...]:
-    gone = [name for each in why if isinstance(each, CodeNeed) and (name := imported(each.need))]
+    gone = [name for each in why if isinstance(each, CodeNeed) and (name := named(each.need))]
     told = [each for each in why if not (isinstance(each, CodeNeed) and follows(each.need, gone))]
     return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
 

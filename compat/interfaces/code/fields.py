@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compat.interfaces.code.needs import Bound, Field
+from compat.interfaces.code.needs import OFFERED, Bound, Field
 from compat.interfaces.source.records import Imported, Module
 
 _OF_PACKAGE = {"transformers": "transformers", "diffusers": "diffusers", "accelerate": "accelerate"}
@@ -104,14 +104,17 @@ def _inline(source: bytes, path: str) -> list[Bound]:
 
 _PARSERS = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
 _PARSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse_json_file", "parse_yaml_file", "parse_dict", "parse")
-_CONFIGURATIONS = ("Config", "Arguments", "Args")
+_CONFIGURATIONS = ("Config", "Arguments", "Args", "Cache")
+_FACTORIES = ("from_pretrained", "from_config")
+_OF_MODULES = ("train", "eval", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "apply", "forward")
+"""Methods of torch's modules that some releases of transformers' models override."""
 _ASKS = ("hasattr", "getattr", "setattr", "delattr")
 
 
 def fields_of(tree: ast.Module, module: Module) -> tuple[Field, ...]:
     """Return the attributes read from objects whose class is certain."""
     reading = _Reading(tree, module)
-    return tuple(reading.fields())
+    return tuple(sorted(reading.fields(), key=lambda each: each.line))
 
 
 class _Reading:
@@ -121,6 +124,7 @@ class _Reading:
         self._parsers: dict[str, tuple[str, ...]] = {}
         self._types: dict[str, set[str]] = {}
         self._left_alone: set[tuple[str, str]] = set()
+        self._called = {id(node.func) for node, _ in self._nodes if isinstance(node, ast.Call)}
         for node, _ in self._nodes:
             self._parser(node)
         for node, _ in self._nodes:
@@ -132,8 +136,11 @@ class _Reading:
         for node, sure in self._nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):
                 of = self._types.get(node.value.id, set())
-                if len(of) == 1 and "" not in of and (node.value.id, node.attr) not in self._left_alone:
-                    yield Field(next(iter(of)), node.attr, node.lineno, sure)
+                if len(of) != 1 or "" in of or (node.value.id, node.attr) in self._left_alone:
+                    continue
+                kind = next(iter(of))
+                if kind not in OFFERED or (id(node) in self._called and node.attr not in _OF_MODULES):
+                    yield Field(kind, node.attr, node.lineno, sure)
 
     def _class(self, node: ast.expr | None) -> str:
         """Return the dotted name of an imported class; "" for anything else."""
@@ -183,8 +190,21 @@ class _Reading:
                 classes = self._parsed(value.value)
                 self._types.setdefault(target.id, set()).add(classes[0] if classes else "")
                 return
-            made = self._class(value.func) if isinstance(value, ast.Call) else ""
-            self._types.setdefault(target.id, set()).add(made if _is_plain(made) else "")
+            self._types.setdefault(target.id, set()).add(self._made(value) if isinstance(value, ast.Call) else "")
+
+    def _made(self, call: ast.Call) -> str:
+        """Return the class of the object that a call creates, or the common name of the classes; "" if unknown."""
+        made = self._class(call.func)
+        if _is_plain(made):
+            return made
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _FACTORIES:
+            return ""
+        module, _, name = self._class(call.func.value).rpartition(".")
+        if module != "transformers" or any(each.arg in (None, "trust_remote_code") for each in call.keywords):
+            return ""  # code of the model's repository may add methods
+        if name.endswith(("Tokenizer", "TokenizerFast")):
+            return "transformers.PreTrainedTokenizerBase"
+        return "transformers.PreTrainedModel" if name.startswith("AutoModel") or "For" in name else ""
 
     def _set_or_asked(self, node: ast.AST) -> None:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):

@@ -79,6 +79,20 @@ PATCHERS = {
 """Frameworks that patch other packages on import, so that the source of those packages does not show what they accept."""
 
 
+_OF_TOKENIZERS = (
+    "transformers.tokenization_utils_base.PreTrainedTokenizerBase", "transformers.tokenization_utils_base.SpecialTokensMixin",
+    "transformers.tokenization_utils.PreTrainedTokenizer", "transformers.tokenization_utils_fast.PreTrainedTokenizerFast",
+    "transformers.tokenization_python.PythonBackend", "transformers.tokenization_utils_tokenizers.TokenizersBackend",
+)  # fmt: skip
+_OF_MODELS = (
+    "transformers.modeling_utils.PreTrainedModel", "transformers.modeling_utils.ModuleUtilsMixin",
+    "transformers.modeling_utils.EmbeddingAccessMixin", "transformers.generation.utils.GenerationMixin",
+    "transformers.integrations.peft.PeftAdapterMixin",
+)  # fmt: skip
+OFFERED = {"transformers.PreTrainedTokenizerBase": _OF_TOKENIZERS, "transformers.PreTrainedModel": _OF_MODELS}
+"""What transformers' factories return, by a common name: an object of a subclass of these classes."""
+
+
 @record(frozen=True)
 class CodeNeed:
     """A ``need`` as in :mod:`compat.interfaces.needs`, with at most one keyword of a call. ``sure``: unconditional.
@@ -101,7 +115,9 @@ class CodeNeed:
         kind, target, name, bases, positional, keywords, _ = self.need
         if kind == "override":
             return f"{name} as it overrides that of {bases[0]}"
-        whole = {"method": f"{target}.{name}", "inherited": f"{bases[0]}.{name}" if bases else str(name)}.get(kind, target)
+        whole = f"{target}.{name}" if kind in ("method", "offered") else target
+        if kind == "inherited":
+            whole = f"{bases[0]}.{name}" if bases else str(name)
         if kind == "inherited" and name == "__init__":
             whole = bases[0]
         if kind == "import" and name:
@@ -150,7 +166,8 @@ class CodeNeeds:
         certain = tuple(call for call in file.module.calls if call.kind != "typed")
         yield from direct_needs(replace(file.module, calls=certain), own)
         for each in file.fields:
-            yield Need("method", each.of, each.attribute), Place(each.line, 0 if each.sure else BRANCH)
+            kind, bases = ("offered", OFFERED[each.of]) if each.of in OFFERED else ("method", ())
+            yield Need(kind, each.of, each.attribute, bases), Place(each.line, 0 if each.sure else BRANCH)
         names = {each.module.name: each.module for each in self.code.files}
         yield from Consumer(SourceSurface("", "", names, names.get)).inherited_needs(file.module)
 
@@ -171,10 +188,12 @@ def _patchers(code: Code) -> tuple[str, ...]:
 
 def _singly(need: Need) -> Iterator[Need]:
     """Split a call into single needs: one for the number of positional arguments, and one for each keyword."""
-    if need.kind not in ("call", "method", "inherited") or not need.keywords:
+    if need.kind not in ("call", "method", "inherited") or not (need.keywords or (need.kind == "method" and need.positional)):
         yield need
         return
-    if need.positional or need.kind != "call":
+    if need.kind == "method":
+        yield need._replace(positional=0, keywords=())  # whether there is such a method
+    if need.positional or need.kind == "inherited":
         yield need._replace(keywords=())
     for keyword in need.keywords:
         yield need._replace(positional=0, keywords=(keyword,))
@@ -182,14 +201,17 @@ def _singly(need: Need) -> Iterator[Need]:
 
 def names_of(need: Need) -> tuple[str, ...]:
     """Return the dotted names that a need refers to."""
+    if need.kind == "method" and (need.keywords or need.positional):
+        return need.target, f"{need.target}.{need.name}"
     return need.target, *need.bases
 
 
-def imported(need: Need) -> str | None:
-    """Return the dotted name that an import need refers to; ``None`` for other needs."""
-    if need.kind != "import":
-        return None
-    return f"{need.target}.{need.name}" if need.name else need.target
+def named(need: Need) -> str | None:
+    """Return the dotted name whose absence an import or a method need would show; ``None`` for other needs."""
+    if need.kind == "import":
+        return f"{need.target}.{need.name}" if need.name else need.target
+    plain = need.kind == "method" and not need.keywords and not need.positional
+    return f"{need.target}.{need.name}" if plain else None
 
 
 def follows(need: Need, gone: Iterable[str]) -> bool:

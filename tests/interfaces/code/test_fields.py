@@ -37,3 +37,21 @@ def test_attributes_of_objects_whose_class_is_certain(text: str, expected: list[
 
 def test_configurations_that_take_any_attribute_are_left_alone() -> None:
     assert _fields("from transformers import LlamaConfig\nc = LlamaConfig(x=1)\nc.x") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("t = AutoTokenizer.from_pretrained('x')\nt.encode_plus('a')", [("transformers.PreTrainedTokenizerBase", "encode_plus")]),
+        ("t = AutoTokenizer.from_pretrained('x')\nprint(t.eos_token)", []),  # not called: properties became data
+        ("t = AutoTokenizer.from_pretrained('x', trust_remote_code=True)\nt.encode_plus('a')", []),
+        ("t = AutoTokenizer.from_pretrained('x', **more)\nt.encode_plus('a')", []),
+        ("m = AutoModelForCausalLM.from_pretrained('x')\nm.prune_heads({})", [("transformers.PreTrainedModel", "prune_heads")]),
+        ("m = AutoModelForCausalLM.from_pretrained('x')\nm.eval()", []),  # of torch's modules
+        ("m = LlamaForCausalLM.from_pretrained('x')\nm = wrap(m)\nm.prune_heads({})", []),
+        ("c = DynamicCache()\nc.key_cache", [("transformers.DynamicCache", "key_cache")]),
+    ],
+)  # fmt: skip
+def test_what_is_called_on_the_objects_of_factories(text: str, expected: list[tuple[str, str]]) -> None:
+    imports = "from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, LlamaForCausalLM\n"
+    assert _fields(imports + text) == expected

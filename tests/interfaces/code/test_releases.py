@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from compat.checks.code import code_needs, judge_code, releases
 from tests.interfaces.code.made_up import allowed
 
 
@@ -74,3 +75,23 @@ def test_fields_that_are_read_of_parsed_arguments(tmp_path: Path) -> None:
     text += "parser = HfArgumentParser((Config,))\n(config,) = parser.parse_args_into_dataclasses()\nprint(config.max_length)\n"
     assert allowed(tmp_path, text)["lib"] == ("0.3",)
     assert allowed(tmp_path, text.replace("print(", "config.max_length = 1\nprint("))["lib"] == ("0.1", "0.2", "0.3")
+
+
+@pytest.mark.parametrize(
+    ("version", "missing"), [("4.57.6", []), ("5.20.2", ["transformers.PreTrainedTokenizerBase.encode_plus"])]
+)
+def test_a_method_that_tokenizers_no_longer_have(tmp_path: Path, version: str, missing: list[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from transformers import AutoTokenizer\nt = AutoTokenizer.from_pretrained('x')\n"
+        "t.encode_plus('a')\nt.prepare_for_model([1])\nt.of_a_subclass()\n"
+    )
+    wanted = code_needs((str(script),))
+    assert [each.what for each in wanted.all if releases().answer("transformers", version, each.need).met is False] == missing
+
+
+def test_a_method_that_is_gone_is_reported_once_whatever_is_passed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from transformers import DynamicCache\nc = DynamicCache()\nc.get_usable_length(3, layer_idx=1)\n")
+    found = list(judge_code((str(script),), {"transformers": "5.20.2"}))
+    assert [each.title for each in found] == ["transformers.DynamicCache.get_usable_length is not in transformers 5.20.2"]
