@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
@@ -12,6 +12,7 @@ from compat.errors import InputError
 from compat.interfaces.code.files import read_code
 from compat.interfaces.code.needs import Code, CodeNeed, CodeNeeds, follows, named
 from compat.interfaces.code.releases import Releases
+from compat.interfaces.needs import verdict_on
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
 from compat.model import Environment, Finding, Fix, Location, normalized
@@ -70,13 +71,15 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
     known = releases()
     seen: set[str] = set()
     gone: set[str] = set()
+    rejected: set[tuple[str, str]] = set()
     for each in wanted.all:
         if follows(each.need, gone):
             continue  # report each missing name once
         for package in wanted.packages_of(each):
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
-            if found is None:
+            if found is None or (each.need.kind == "complete" and not _says_more(known, package, each, rejected)):
                 continue
+            rejected.add((each.place, each.need.target))
             gone.update(filter(None, (named(each.need),)))
             finding = _finding(each, package, found, wanted, installed, known, explained=len(seen) < _EXPLAINED)
             if finding.rule not in seen:
@@ -84,6 +87,14 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
                 yield finding
             break
     known.save()
+
+
+def _says_more(known: Releases, package: str, each: CodeNeed, rejected: Container[tuple[str, str]]) -> bool:
+    """Whether missing arguments are about the release: another one takes the call, and this is all that is wrong with it."""
+    table = known.table(package)
+    if table is None or (each.place, each.need.target) in rejected:
+        return False
+    return any(known.answer(package, version, each.need).met for version in table.versions)
 
 
 def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need: Need) -> str | None:
@@ -116,7 +127,7 @@ def _finding(
     return Finding(
         rule=f"surface-{package}-{_short(each)}",
         origin="surface", verdict="hit", severity="error" if each.sure else "warning", effect="crash", confidence="confirmed",
-        title=_title(each, package, lacking, installed, nowhere=nowhere), why=_why(each, package, lacking, installed),
+        title=_title(each, package, lacking, installed, nowhere=nowhere), why=_why(each, package, lacking, installed, known),
         packages=about, facts=("workload",), fixes=tuple(fixes),
         evidence=tuple(_evidence(each, package, lacking, installed, known)) if explained else (),
         here=", ".join(f"{name} {version}" for name, version in about.items()),
@@ -133,6 +144,8 @@ def _title(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, s
         return f"{each.what} is {'accepted by' if each.need.keywords or each.need.positional else 'in'} neither {both}"
     if each.need.kind == "override":
         return f"{name} calls {each.need.name} in a way that your {each.need.name} does not take"
+    if each.need.kind == "complete":
+        return f"{each.need.target}() is called without what {name} requires"
     if each.need.keywords:
         return f"{each.what} is not accepted by {name}"
     if each.need.positional:
@@ -140,7 +153,12 @@ def _title(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, s
     return f"{each.what} is not in {name}"
 
 
-def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str]) -> str:
+def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str], known: Releases) -> str:
+    if each.need.kind == "complete":
+        world = known.world(package, installed[package])
+        missing = "" if world is None else verdict_on(world, each.need).missing
+        text = f"{_line(each)} does not pass {missing}, which the installed release requires: this raises TypeError."
+        return text if each.sure else f"{text} The line only runs under a condition."
     error = "ImportError" if each.need.kind == "import" else "AttributeError" if each.need.kind == "attribute" else "TypeError"
     if each.need.kind in ("method", "inherited", "offered") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
@@ -159,6 +177,8 @@ def _line(each: CodeNeed) -> str:
 def _short(each: CodeNeed) -> str:
     kind, target, name, bases, _, keywords, _ = each.need
     last = (bases[0] if bases else target).rpartition(".")[2]
+    if kind == "complete":
+        return f"{last}-required"
     parts = [last]
     if name and kind != "import" and name != "__init__":
         parts.append(name)

@@ -182,7 +182,7 @@ def _has_field(world: World, need: Need) -> bool:
 def _class_need(dotted: str, name: str) -> tuple[CodeNeeds, CodeNeed]:
     """The need of a call of the class with this field as keyword argument, derived from generated code."""
     module, _, last = dotted.rpartition(".")
-    source = f"from {module} import {last}\n{last}({name}=0)\n"
+    source = f"from {module} import {last}\n{last}(*_, {name}=0)\n"
     record_ = module_of(syntax_tree(source), source.encode(), "asked")
     wanted = CodeNeeds(Code((CodeFile("", record_, lambda _: ""),)), tracked())
     return wanted, next(each for each in wanted.all if each.need.kind == "call")

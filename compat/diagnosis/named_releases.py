@@ -78,9 +78,9 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     function, modules = with_module(in_full(function), modules)
     owner, _, method = function.rpartition(".")
     top = function.partition(".")[0]
-    call = (
-        f"{owner or function}({keyword}=0)" if method == "__init__" or not owner else f"x = {owner}()\nx.{method}({keyword}=0)"
-    )
+    call = f"{owner or function}(*_, {keyword}=0)"  # which others it is passed is not known
+    if owner and method != "__init__":
+        call = f"x = {owner}(*_)\nx.{method}({keyword}=0)"
     places = homes(top, modules, OF_TORCH if owner or method not in _SHARED else ())
     module, found = _first(places, modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
     if module is None:
@@ -115,7 +115,7 @@ def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str
     now = world.imported(module, configuration).definition
     if isinstance(now, Class) and keyword in dict(now.fields):
         return replace(found, renamed=f"{configuration}({keyword}=)")
-    there = _asked(f"from {module} import {configuration}\n{configuration}({keyword}=0)\n", keyword)
+    there = _asked(f"from {module} import {configuration}\n{configuration}(*_, {keyword}=0)\n", keyword)
     if there is None or there.package != found.package:
         return found
     renamed = f" ({there.renamed}= in later releases)" if there.renamed else f" in releases {there.span}"
@@ -261,7 +261,7 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
     base = None if package in wanted.packages_of(each) else _base(each.need, ranges[0])
     if base is not None:  # a base in another package accepts it, so that package's releases decide
         home, _, top = base.rpartition(".")
-        return _asked(f"from {home} import {top}\n{top}({name}=0)\n", name)
+        return _asked(f"from {home} import {top}\n{top}(*_, {name}=0)\n", name)
     named = _named(each, found.package, found)
     return replace(named, partly=not all(seen)) if named.specifier else None  # else only pre-releases lack it
 

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from compat.interfaces.release import Surface
 
 
+_ADD_NOTHING = frozenset((
+    "staticmethod", "classmethod", "abstractmethod", "no_grad", "inference_mode", "lru_cache", "wraps", "deprecate_kwarg",
+    "deprecated", "auto_docstring", "add_start_docstrings", "replace_return_docstrings", "add_end_docstrings", "requires",
+    "validate_hf_hub_args", "can_return_tuple", "contextmanager", "register_to_config",
+))  # fmt: skip
+"""Decorators that pass no arguments of their own."""
 OPAQUE_BASES = ("builtins", "abc", "typing", "enum", "typing_extensions", "collections", "?")
 
 
@@ -23,6 +29,7 @@ class Need(NamedTuple):
     - ``import``: ``from target import name`` (``name`` is ``None`` for the module itself);
     - ``attribute``: the dotted name ``target``;
     - ``call``: ``target(…)`` with this number of positional arguments and these keywords;
+    - ``complete``: as ``call``, where these are all arguments: those that ``target`` requires are among them;
     - ``method``: a call of method ``name`` on an object of class ``target``;
     - ``offered``: an attribute ``name`` of an object that may be of any subclass of ``bases``, whose common name is ``target``;
     - ``inherited``: a call of ``name`` on ``self`` or ``super()``, defined by the first of ``bases`` that has it;
@@ -193,6 +200,8 @@ def verdict_on(world: World, need: Need) -> Verdict:
         return Verdict(None if meaning.kind in ("unknown", "never") else True, where=meaning, line=meaning.line)
     if kind == "call":
         return _called(world, world.find(target), positional, keywords)
+    if kind == "complete":
+        return _complete(world, world.find(target), positional, keywords)
     if kind == "method":
         return _method(world, world.find(target), name or "", positional, keywords)
     if kind == "offered":
@@ -213,6 +222,19 @@ def _unfit(kind: str, complaint: Complaint, line: int) -> Verdict:
 def _called(world: World, meaning: Meaning, positional: int, keywords: tuple[str, ...]) -> Verdict:
     callee = world.callee(meaning)
     return _UNKNOWN if callee is None else _judged(world.rejected(*callee, positional, keywords), callee[2])
+
+
+def _complete(world: World, meaning: Meaning, positional: int, keywords: tuple[str, ...]) -> Verdict:
+    """Judge whether a call passes all required arguments; unknown for decorators that may add some, and for old names."""
+    callee = world.callee(meaning)
+    if callee is None or set(callee[0].decorators) - _ADD_NOTHING or not set(keywords).isdisjoint(callee[0].extra):
+        return _UNKNOWN
+    signature, bound, where = callee
+    required = (*signature.positional[bound + positional : len(signature.positional) - signature.defaults], *signature.required)
+    missing = [name for name in required if name not in keywords]
+    if missing:
+        return Verdict(met=False, kind="required", missing=", ".join(missing), where=where, line=where.line)
+    return Verdict(met=True, where=where, line=where.line)
 
 
 def _judged(complaints: tuple[Complaint, ...], where: Meaning) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.release import Meaning, SourceSurface
 from compat.interfaces.source.module import read_module
 from compat.interfaces.world import World
@@ -190,3 +191,21 @@ class TestCalls:
         self, source: str, positional: int, keywords: tuple[str, ...], expected: list[tuple[str, str]] | None
     ) -> None:
         assert complaints(World((release("trl", {"trl/": source}),)), "trl.f", positional, *keywords) == expected
+
+    @pytest.mark.parametrize(
+        ("source", "positional", "keywords", "missing"),
+        [
+            ("def f(a, b, c=1): ...", 1, (), "b"),
+            ("def f(a, b, *, c, d=1): ...", 0, ("b",), "a, c"),
+            ("def f(a, b): ...", 1, ("b",), None),
+            ("class f:\n    def __init__(self, a, b): ...", 1, (), "b"),
+            ("@dataclass\nclass f:\n    a: int\n    b: int = 1", 0, (), None),  # not decided
+            ("@click.command()\ndef f(a): ...", 0, (), None),
+            ("@deprecate_kwarg('old', '1', new_name='a')\ndef f(a): ...", 0, ("old",), None),
+            ("@deprecate_kwarg('old', '1', new_name='a')\ndef f(a): ...", 0, (), "a"),
+        ],
+    )
+    def test_what_they_leave_out(self, source: str, positional: int, keywords: tuple[str, ...], missing: str | None) -> None:
+        need = Need("complete", "trl.f", None, (), positional, keywords)
+        verdict = verdict_on(World((release("trl", {"trl/": source}),)), need)
+        assert (verdict.missing if verdict.met is False else None) == missing

@@ -170,6 +170,8 @@ def nowhere(reverse: Reverse, releases: Releases, wanted: CodeNeeds) -> tuple[No
     """Return what no release has; names are included only if they resemble a known one."""
     found = []
     for each in reverse.hopeless:
+        if each.need.kind == "complete":
+            continue  # the call is wrong with every release
         package = wanted.packages_of(each)[0]
         near = nearest(releases, package, each.need)
         found.append(Nowhere(package, each.place, each.what, near))

@@ -122,6 +122,8 @@ class CodeNeed:
             whole = bases[0]
         if kind == "import" and name:
             whole = f"{target}.{name}"
+        if kind == "complete":
+            return f"{whole}() with these arguments"
         if keywords:
             return f"{whole}({keywords[0]}=)"
         return f"{whole} with {positional} positional arguments" if positional else whole
@@ -165,6 +167,10 @@ class CodeNeeds:
         # an argument may be of a subclass of the annotation, with more methods
         certain = tuple(call for call in file.module.calls if call.kind != "typed")
         yield from direct_needs(replace(file.module, calls=certain), own)
+        for call in certain:
+            if call.kind == "name" and not (call.star or call.double_star or call.flags & GUARDED):
+                place = Place(call.line, call.flags, call.scope)
+                yield Need("complete", call.target, None, (), call.positional, call.keywords), place
         for each in file.fields:
             kind, bases = ("offered", OFFERED[each.of]) if each.of in OFFERED else ("method", ())
             yield Need(kind, each.of, each.attribute, bases), Place(each.line, 0 if each.sure else BRANCH)

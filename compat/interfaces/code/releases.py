@@ -194,7 +194,7 @@ class Releases:
         """Return the need that a class of this release defers to a base in another package, if any."""
         kind, target, name, bases, _, keywords, _ = need
         owner = world.find(bases[0] if kind in ("override", "inherited") and bases else target)
-        if kind in ("import", "attribute") or owner.kind != "class" or len(bases) > 1:
+        if kind in ("import", "attribute", "complete") or owner.kind != "class" or len(bases) > 1:
             return None
         method = "__init__" if kind == "call" or (kind == "inherited" and name == "__init__") else name or ""
         if kind != "override" and _has_itself(world, owner, method, keywords):

@@ -95,3 +95,32 @@ def test_a_method_that_is_gone_is_reported_once_whatever_is_passed(tmp_path: Pat
     script.write_text("from transformers import DynamicCache\nc = DynamicCache()\nc.get_usable_length(3, layer_idx=1)\n")
     found = list(judge_code((str(script),), {"transformers": "5.20.2"}))
     assert [each.title for each in found] == ["transformers.DynamicCache.get_usable_length is not in transformers 5.20.2"]
+
+
+def _titles(tmp_path: Path, text: str, **installed: str) -> list[str]:
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    return [each.title for each in judge_code((str(script),), installed)]
+
+
+_PPO = "from trl import PPOTrainer\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "titles"),
+    [
+        ("PPOTrainer(a, b, None, c)", "0.11.4", []),
+        ("PPOTrainer(a, b, None, c)", "0.18.0", ["trl.PPOTrainer() is called without what trl 0.18.0 requires"]),
+        ("PPOTrainer(a, b, None, *more)", "0.18.0", []),
+        ("PPOTrainer(a, b, **more)", "0.18.0", []),
+        ("try:\n    PPOTrainer(a, b)\nexcept TypeError: ...", "0.18.0", []),
+        # one finding for a call: what it passes is not accepted
+        ("PPOTrainer(config=a, model=b)", "0.18.0", ["trl.PPOTrainer(config=) is not accepted by trl 0.18.0"]),
+    ],
+)
+def test_arguments_that_another_release_does_not_require(tmp_path: Path, text: str, version: str, titles: list[str]) -> None:
+    assert _titles(tmp_path, _PPO + text, trl=version) == titles
+
+
+def test_arguments_that_every_release_requires_say_nothing_about_the_release(tmp_path: Path) -> None:
+    assert _titles(tmp_path, "from peft import get_peft_model\nget_peft_model(model)\n", peft="0.15.0") == []
