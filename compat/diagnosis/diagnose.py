@@ -107,7 +107,9 @@ def _unruled(
     if not meant and not mined:
         perhaps = between(text, errors, order, facts, derived)
     if perhaps and not any(each.fixes for each in mined):
-        return (*known, *perhaps, *mined, *contradicted)  # a fix is worth more than the origin of the message
+        vague = tuple(each for each in perhaps if contradicted and each.rule in GENERAL)
+        perhaps = tuple(each for each in perhaps if each not in vague)
+        return (*known, *perhaps, *mined, *contradicted, *vague)  # a fix is worth more than the origin of the message
     return (*known, *mined, *perhaps, *contradicted)
 
 

@@ -20,6 +20,7 @@ from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.diagnosis.symptoms.table import SYMPTOMS
+from compat.diagnosis.torch_wheels import for_driver, for_gpu
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 
@@ -140,10 +141,20 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         confidence="reported",
         packages={name: version_of(name, facts) for name in names},
         facts=symptom.facts,
-        fixes=tuple(_filled_fix(fix, groups) for fix in symptom.fixes),
+        fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, facts)),
         evidence=symptom.evidence,
         here=where,
     )
+
+
+def _fixes(symptom: Symptom, match: Match, facts: Facts) -> tuple[Fix, ...]:
+    """Return the fixes of a symptom, with the release of torch in place of a placeholder if the message tells which."""
+    found: tuple[Fix, ...] = ()
+    if symptom.name == "driver-too-old":
+        found = for_driver(match.string, facts)
+    elif symptom.name == "torch-gpu" and match["code"]:
+        found = for_gpu(match["code"], facts)
+    return (*(fix for fix in symptom.fixes if fix.package != "torch"), *found) if found else symptom.fixes
 
 
 def _filled(text: str, groups: Mapping[str, str]) -> str:
@@ -152,7 +163,8 @@ def _filled(text: str, groups: Mapping[str, str]) -> str:
         return text
     if not groups.get("package"):
         text = re.sub(r"^\{package\}", "A package", text).replace("{package}", "a package")
-    return re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text).replace("  ", " ").replace(" ()", "").rstrip()
+    text = re.sub(r"\{(\w{1,20})\}", lambda name: groups.get(name[1], ""), text)
+    return text.replace("  ", " ").replace(" ()", "").rstrip(" :")
 
 
 def _filled_fix(fix: Fix, groups: Mapping[str, str]) -> Fix:

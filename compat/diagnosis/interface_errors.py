@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
-from compat.diagnosis.class_homes import home
+from compat.diagnosis.class_homes import home, homes
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
+    called,
     calling,
     distribution_of_module,
     meeting,
@@ -20,6 +21,7 @@ from compat.diagnosis.frame_packages import (
     package_of,
     version_of,
     where,
+    written_before,
 )
 from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named import Named
@@ -40,7 +42,8 @@ from compat.diagnosis.python_messages import (
 )
 from compat.diagnosis.refused_options import refused_options
 from compat.diagnosis.refused_values import refused_values
-from compat.diagnosis.shown_releases import of_older
+from compat.diagnosis.shown_releases import of_older, of_older_method
+from compat.diagnosis.spellings import spelled_otherwise
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -85,7 +88,9 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     known = known or of_base(lack, modules_of(error))
     known = _changed(known, lack, error, facts)
-    if known is None and (found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
+    if known is None and lack.kind in (NAME, ATTRIBUTE):
+        found = spelled_otherwise(lack.owner, lack.name, "in the code", error, facts)
+    if known is None and (found := found or behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
         return found
     known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
@@ -125,19 +130,14 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
 
 
 def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
-    """Return an argument that all known releases take, unless one of them is installed."""
-    function = _called(lack, error) if lack.kind == KEYWORD else None
-    found = None if function is None else of_older(function, lack.name, modules_of(error))
+    """Return an argument that all known releases take, or a method that all have, unless one of them is installed."""
+    if lack.kind == MEMBER:
+        found = of_older_method(lack.owner, lack.name, modules_of(error))
+    else:
+        function = called(lack.owner, error) if lack.kind == KEYWORD else None
+        found = None if function is None else of_older(function, lack.name, modules_of(error))
     version = None if found is None else version_of(found.package, facts)
     return found if found is not None and (version is None or found.lacked_by(version)) else None
-
-
-def _called(lack: Lack, error: RaisedError) -> str | None:
-    """Return the function that refused an argument; Python before 3.10 does not name the class, but the failing line may."""
-    if lack.owner != "__init__":
-        return lack.owner
-    found = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
-    return None if found is None else f"{found[1]}.__init__"
 
 
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -238,15 +238,18 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
     if rest and providers(top):
         return distribution_of_module(top)
     telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" exist in every package
-    if telling and (module := home(top, modules_of(error))) is not None and not _never_had(module, lack.owner):
+    member = f"{lack.owner}.{lack.name}" if lack.kind == MEMBER else lack.owner
+    module = next((each for each in homes(top, modules_of(error)) if not _never_had(each, member)), None) if telling else None
+    if module is not None:
         return distribution_of_module(module)
     code = error.frames[-1].code if error.frames else None
-    called = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
-    return distribution_of_module(called["module"]) if called is not None and providers(called["module"]) else None
+    called_by = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
+    top = "" if called_by is None else called_by["module"]
+    return distribution_of_module(top) if providers(top) else None
 
 
 def _never_had(module: str, function: str) -> bool:
-    """Whether a class certainly does not have the method that a message names, so that it is another class of the name."""
+    """Whether a class certainly does not have the member that a message names, so that it is another class of the name."""
     owner, _, method = function.partition(".")
     table = releases().table(distribution_of_module(module))
     if method in ("", "__init__") or table is None:
@@ -285,21 +288,15 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind == MEMBER:
-        return of_member(lack.owner, lack.name, [*_before(lack.owner, error), *modules_of(error)])
+        return of_member(lack.owner, lack.name, [*written_before(lack.owner, error), *modules_of(error)])
     if lack.kind == CALL and lack.given:
         return of_positional(lack.owner, lack.given, modules_of(error))
     if lack.kind != KEYWORD:
         return None
-    function = _called(lack, error)
+    function = called(lack.owner, error)
     if function is not None:
         return of_keyword(function, lack.name, modules_of(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
-
-
-def _before(owner: str, error: RaisedError) -> list[str]:
-    """Return the module that the failing line writes before a class: ``gguf`` in ``gguf.MODEL_ARCH.ARCEE``."""
-    code = (error.frames[-1].code or "") if error.frames else ""
-    return re.findall(rf"(?<![\w.])([a-z_]\w{{0,40}}(?:\.[a-z_]\w{{0,40}}){{0,6}})\.{owner}\b", code)[:1]
 
 
 def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str | None = None) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import of_name
+from compat.diagnosis.spellings import spelled_otherwise
 from compat.interfaces.table import open_table
 from compat.model import Finding, Fix
 from compat.reports.log.frames import RaisedError
@@ -53,7 +54,9 @@ def unknown_model(error: RaisedError, text: str, facts: Facts) -> list[Finding]:
         return [_no_auto_class(match, error, facts)]
     if match := _TOKENIZER.search(error.message):
         known = of_name("transformers", match["name"])
-        return [] if known is None else _lacking(known, f"the tokenizer class {match['name']}", error, facts)
+        if known is None:
+            return spelled_otherwise("transformers", match["name"], "in the model's tokenizer_config.json", error, facts)
+        return _lacking(known, f"the tokenizer class {match['name']}", error, facts)
     if match := _TYPE.search(error.message):
         return _of_type(match["type"], error, facts, certain=True)
     if error.exception == "KeyError" and (match := _KEY.match(error.message)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, owner_of_method
 from compat.diagnosis.class_homes import home
-from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, version_of, where
+from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
@@ -64,7 +64,11 @@ def _overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a method that transformers calls with an argument which the method of a subclass does not take."""
     owner, method = _owner(lack)
     base = _base_of(owner) or (_base_with(method) if lack.kind == KEYWORD else None)
-    gain = next(_gained(owner, method, base, lack), None) if base not in (None, owner) else None
+    homonym = base == owner and bool(error.frames) and package_of(error.frames[-1]) == "transformers"
+    gain = next(_gained(owner, method, base, lack), None) if base is not None and (homonym or base != owner) else None
+    if gain is not None and homonym:
+        why = f"transformers {gain.since} calls its own {base}.{method} with it, so the method that failed is that of another "
+        return _finding(replace(gain, why=f"{why}class with this name."), f"another class {owner}", method, error, facts)
     return _finding(gain, owner, method, error, facts)
 
 
@@ -178,7 +182,12 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
     if module is not None and module.startswith("transformers"):
         return []
     own = None if module is None else distribution_of_module(module)
-    newer = Fix("config", None, None, f"a newer version of {owner} (for a model with its own code: its latest revision)")
+    newer = Fix(
+        "config",
+        None,
+        None,
+        f"a newer version of {owner.replace('another class', 'that')} (for a model with its own code: its latest revision)",
+    )
     if own is not None:
         newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
     spec = f"<{gain.since}"

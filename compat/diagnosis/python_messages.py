@@ -47,7 +47,7 @@ _Q = r"['\"`]?"
 _F = r"(?<![\w.])(?P<owner>[\w.]*\w)(?:\.<locals>\.[\w.]+)?\(\)"
 _MESSAGES = (
     (NAME, "cannot import name",
-        rf"cannot import name {_Q}(?P<name>\w+){_Q} from {_Q}(?P<owner>[\w.]+)(?!.*\(unknown location\))"),
+        rf"cannot import name {_Q}(?P<name>\w+){_Q} from {_Q}(?P<owner>[\w.]+)(?![\w.]|:?[\\/])(?!.*\(unknown location\))"),
     (MODULE, "No module named", rf"No module named {_Q}(?P<owner>\w+(?:\.\w+)*)"),
     # transformers' lazy modules write it without quotes
     (ATTRIBUTE, "has no attribute", rf"\b[Mm]odule {_Q}(?P<owner>\w[\w.]*){_Q} has no attribute {_Q}(?P<name>\w+)"),

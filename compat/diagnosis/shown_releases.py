@@ -80,6 +80,28 @@ def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | Non
     return None
 
 
+def of_older_method(owner: str, name: str, modules: Sequence[str]) -> Named | None:
+    """Look up a method that a class has in all releases in the tables: the release without it is from before them."""
+    for module in homes(owner, modules):
+        package = tracked()[module.partition(".")[0]]
+        table = releases().table(package)
+        versions = table.versions if table is not None else ()
+        if versions and all(_has_method(package, version, module, owner, name) for version in versions):
+            doubt = " All releases that were analyzed have it, so the one that was running is older, or it is another class."
+            span = f"from {versions[0]} or earlier on"
+            return Named(
+                f"{owner}.{name}", package, f">={versions[0]}", span, "", None, (), leans=False, read=versions, doubt=doubt,
+                older=True,
+            )  # fmt: skip
+    return None
+
+
+def _has_method(package: str, version: str, module: str, owner: str, name: str) -> bool:
+    world = releases().world(package, version)
+    found = None if world is None else world.imported(module, owner)
+    return world is not None and found is not None and found.kind == "class" and world.member(found, name).kind == "method"
+
+
 def _takes(package: str, version: str, module: str, function: str, keyword: str) -> bool:
     """Whether a release names the argument in the signature of a function, a class or a method of it."""
     top, _, method = function.partition(".")

@@ -88,6 +88,9 @@ class _Name:
     def _counting(self, said: Sequence[str]) -> Iterable[str]:
         for position, word in enumerate(said):
             size = _gigabytes(word, said[position + 1 : position + 2])
+            profile = any(map(_virtual, said[position + 1 : position + 3]))
+            if profile and _digits(word) and len(word) == 1:
+                continue  # A100D-3-40C: the slices of a MIG instance under a virtual GPU
             if size is not None:
                 self.memory = size * 1024
             elif "g." in word or word == "mig" or _virtual(word):
@@ -95,7 +98,8 @@ class _Name:
             elif _family(word, said[position + 1 : position + 2]):
                 self.family = word.rstrip("x")
             elif word not in _SILENT and word not in ("gb", "gib"):
-                yield word
+                # V100D, A100X, H100XM, H100L: virtual GPUs name boards by memory and form
+                yield word.rstrip("dlmx") if profile and _digits(word[1:].rstrip("dlmx")) else word
 
 
 def _unglued(tokens: Iterable[str]) -> Iterable[str]:
@@ -121,8 +125,8 @@ def _gigabytes(word: str, following: Sequence[str]) -> int | None:
 
 
 def _virtual(word: str) -> bool:
-    """Whether a word is the profile of a virtual GPU: ``24q``, ``40c``, ``2b``, ``8a``."""
-    return word[-1] in "qcba" and _digits(word[:-1]) and len(word) < 4
+    """Whether a word is the profile of a virtual GPU: ``24q``, ``141c``, ``2b``, ``8a``."""
+    return word[-1] in "qcba" and _digits(word[:-1]) and len(word) < 5
 
 
 def _family(word: str, following: Sequence[str]) -> bool:

@@ -28,6 +28,8 @@ class LogLine(NamedTuple):
     rank: int | None = None
     quiet: bool = False
     """Whether the line was logged at debug or info level, which is never an error."""
+    warned: bool = False
+    """Whether the line was logged as a warning: the program went on."""
 
 
 _ESCAPES = re.compile(
@@ -69,6 +71,7 @@ _LEVEL_AFTER_TIME = re.compile(
 _STARTS = frozenset(">[(#:0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CALL_SITE = re.compile(r"[A-Za-z_][\w./\\+-]{0,160}:\d{1,6}")
 _QUIET = re.compile(r"\b(?:DEBUG|INFO)\b|^\[?I\d{3,4} ")
+_WARNED = re.compile(r"\bWARN(?:ING)?\b|^\[?W\d{3,4} ")
 _RANK = re.compile(r"(?:[Rr]ank|RANK|default|local_rank)[ :=]*(\d{1,5})|\[\d+,(\d{1,5})\]<")
 _NUMBERED = re.compile(r"\s*(\d{1,5}): ?$")
 _PROGRESS = re.compile(r"\d%\|[^|\n]{0,200}\|[^\[\n]{0,80}\[[^\]\n]{0,200}\]")
@@ -186,7 +189,7 @@ def _unescaped(text: str) -> list[str]:
 
 def _peeled(number: int, line: str, labels: tuple[str, ...]) -> LogLine:
     """Remove the labels of a line, which may come in any order."""
-    position, source, logger, rank, quiet = 0, "", "", None, False
+    position, source, logger, rank, level = 0, "", "", None, ""
     while position < len(line):
         if labels and line.startswith(labels, position):
             label = max((known for known in labels if line.startswith(known, position)), key=len)
@@ -205,11 +208,12 @@ def _peeled(number: int, line: str, labels: tuple[str, ...]) -> LogLine:
         elif match.lastgroup == "service":
             source += prefix.rstrip(" |")
         elif match.lastgroup == "log":
-            logger, quiet = _logger_of(prefix), bool(_QUIET.search(prefix))
-        elif match.lastgroup == "time" and (level := _LEVEL_AFTER_TIME.match(line, position)):
-            position, logger, quiet = level.end(), _logger_of(level.group()), bool(_QUIET.search(level.group()))
+            logger, level = _logger_of(prefix), prefix
+        elif match.lastgroup == "time" and (after := _LEVEL_AFTER_TIME.match(line, position)):
+            position, logger, level = after.end(), _logger_of(after.group()), after.group()
     text = line if not position else line[position:]
-    return LogLine(number, text.rstrip(), source, logger, rank, quiet)
+    quiet, warned = bool(level and _QUIET.search(level)), bool(level and _WARNED.search(level))
+    return LogLine(number, text.rstrip(), source, logger, rank, quiet, warned)
 
 
 def _prefix_at(line: str, position: int) -> re.Match[str] | None:

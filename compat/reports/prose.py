@@ -46,7 +46,11 @@ _UNAME = re.compile(r"(?:Linux|Darwin) \S{1,80} (?P<release>\d[\w.+~-]{2,80}) .{
 _PROMPT = re.compile(r"Python (?P<version>[23]\.\d{1,2}\.\d{1,3}\S{0,10})(?P<rest> [|(].{0,200})?$")
 _ON = re.compile(r"\bon (linux|win32|darwin)$")
 _BOX = re.compile(r" {0,4}[-*] \[(?P<mark>[xX ])\] {1,2}(?P<text>.{1,200})$")
-_PATH = re.compile(r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]")
+_PATH = re.compile(
+    r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]"
+    r"|[/\\]lib[/\\]python(?P<version_2>3\.\d{1,2})[/\\]|[/\\]Python(?P<version_3>3\d{1,2})[/\\]Lib[/\\]"
+)
+"""A path in an interpreter's library, its installed packages included."""
 _WHEEL = re.compile(
     r"(?:Using cached|Downloading|Obtaining|Processing) \S{1,300}-cp(?P<python>3\d{1,2})-[\w.]{1,20}-"
     r"(?P<platform>win_amd64|win32|manylinux|linux|macosx)"
@@ -258,8 +262,8 @@ def _hinted(lines: Sequence[Line], found: Findings) -> None:
     systems: set[str] = set()
     for line in lines:
         text = line.text
-        if "-packages" in text:
-            pythons.update(_minor(match["version"]) for match in _PATH.finditer(text))
+        if "ython3" in text:
+            pythons.update(_minor(next(filter(None, match.groups()))) for match in _PATH.finditer(text))
         if "-cp3" in text and (wheel := _WHEEL.search(text)) is not None:
             pythons.add(_minor(wheel["python"]))
             systems.add(_OF_WHEELS[wheel["platform"]])

@@ -122,7 +122,7 @@ def test_versions_that_cannot_produce_the_frames_are_named(
     ],
 )
 def test_the_same_words_of_another_bug_are_not_matched(compat: Run, text: str) -> None:
-    assert findings(compat, text) == []
+    assert [each["rule"] for each in findings(compat, text) if each["origin"] == "rule"] == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,47 @@ from tests.diagnosis.test_symptoms import said, trace
 from tests.examples import examples
 
 
+@pytest.mark.parametrize(
+    ("error", "other", "specifier"),
+    [
+        ("ImportError: cannot import name 'LLaMAForCausalLM' from 'transformers' (/v/x.py)", "LlamaForCausalLM", ">=4.28.0"),
+        ("AttributeError: module transformers has no attribute LLaMATokenizer", "LlamaTokenizer", ">=4.28.0"),
+        (
+            "ValueError: Tokenizer class LLaMATokenizer does not exist or is not currently imported.",
+            "LlamaTokenizer",
+            ">=4.28.0",
+        ),
+        ("ImportError: cannot import name 'autotokenizer' from 'transformers' (/v/x.py)", "AutoTokenizer", None),
+    ],
+)
+def test_names_in_another_spelling(error: str, other: str, specifier: str | None) -> None:
+    (finding,) = said(error)
+    assert finding.rule == "symptom-spelling"
+    assert finding.title.endswith(f"as {other}")
+    assert next((fix.spec for fix in finding.fixes if fix.package), None) == specifier
+
+
+def test_a_name_in_another_spelling_that_the_installed_release_has() -> None:
+    error = "ImportError: cannot import name 'LLaMAForCausalLM' from 'transformers' (/v/x.py)"
+    (finding,) = said(error, with_release("transformers", "4.40.0"))
+    assert [fix.kind for fix in finding.fixes] == ["config"]
+
+
+def test_an_import_that_a_program_reports_without_its_class() -> None:
+    first, *_ = said(
+        "Failed to import llava_llama. Error: cannot import name 'apply_chunking_to_forward' from 'transformers.modeling_utils' "
+        "(f:\\Lib\\site-packages\\transformers\\modeling_utils.py)\n"
+        "ImportError: cannot import name 'LlavaLlamaForCausalLM' from 'F:\\\\nodes\\\\llava.model' (F:\\nodes\\llava\\model\\__init__.py)\n"
+    )
+    assert first.title.startswith("transformers.modeling_utils.apply_chunking_to_forward is in transformers up to 4.55.4")
+
+
+def test_a_method_that_all_releases_in_the_tables_have() -> None:
+    (finding,) = said("AttributeError: type object 'Trainer' has no attribute 'get_optimizer_cls_and_kwargs'")
+    assert "or earlier on" in finding.title
+    assert finding.verdict == "possible"
+
+
 def with_release(name: str, version: str) -> Environment:
     return Environment(distributions=(Distribution(name, version),))
 

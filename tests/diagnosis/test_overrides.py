@@ -28,6 +28,14 @@ def test_the_release_that_passes_more(error: str, parameter: str, since: str) ->
     assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", f"<{since}")
 
 
+def test_a_class_of_the_same_name_that_transformers_calls() -> None:
+    error = "TypeError: Trainer.training_step() takes 3 positional arguments but 4 were given"
+    (finding,) = said(trace(error, "transformers/trainer.py"))
+    assert finding.rule == "symptom-override"
+    assert finding.title.endswith("and another class Trainer does not take it")
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", "<4.46.0")
+
+
 def test_a_subclass_of_a_known_package_is_upgraded() -> None:
     (finding,) = said("TypeError: SFTTrainer.compute_loss() takes from 3 to 4 positional arguments but 5 were given")
     assert list(finding.packages) == ["trl", "transformers"]

@@ -47,6 +47,44 @@ def test_messages(error: str, rule: str, packages: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "rule", "title"),
+    [
+        ("AttributeError: 'DataParallel' object has no attribute 'config'", "symptom-data-parallel-attribute", "has no config"),
+        ("AttributeError: 'DistributedDataParallel' object has no attribute 'generate'", "symptom-distributed-attribute", "has no generate"),
+        ("RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:7! (when checking argument for argument mat2 in method wrapper_CUDA_mm)", "symptom-two-devices", "on cuda:0 and on cuda:7"),
+        ("RuntimeError: Expected all tensors to be on the same device, but got mat2 is on cuda:0, different from other tensors on cpu (when checking argument in method wrapper_CUDA_addmm)", "symptom-two-devices", "on cuda:0 and on cpu"),
+        ("RuntimeError: GPU with CUDA capability 7 0 is not supported!", "symptom-capability-too-low", "lower than this kernel requires"),
+    ],
+)  # fmt: skip
+def test_models_on_several_devices_and_gpus_that_are_too_old(error: str, rule: str, title: str) -> None:
+    (finding,) = said(trace(error, "torch/nn/modules/linear.py"))
+    assert finding.rule == rule
+    assert finding.title.endswith(title)
+
+
+def test_private_names_of_a_wrapper_are_a_matter_of_releases() -> None:
+    found = said(
+        trace("AttributeError: 'DistributedDataParallel' object has no attribute '_ddp_x'", "accelerate/accelerator.py")
+    )
+    assert "symptom-distributed-attribute" not in [each.rule for each in found]
+
+
+def test_an_error_counts_more_than_a_warning_that_was_logged_before_it() -> None:
+    first, *_ = said(
+        "WARNING 08-27 13:59:59 _custom_ops.py:15] Failed to import from vllm._C with ImportError('libcudart.so.12: cannot open "
+        "shared object file: No such file or directory')\n"
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!\n"
+    )
+    assert first.rule == "symptom-cuda-library-missing"  # a general explanation yields to a precise one
+    first, *_ = said(
+        "WARNING 08-27 13:59:59 _custom_ops.py:15] Failed to import from vllm._C with ImportError('libcudart.so.12: cannot open "
+        "shared object file: No such file or directory')\n"
+        "ImportError: cannot import name 'GRPOConfig' from 'trl' (/v/trl/__init__.py)\n"
+    )
+    assert first.title.startswith("trl.GRPOConfig")
+
+
+@pytest.mark.parametrize(
     ("compiler", "rule"),
     [
         ("/tmp/tmpx/main.c:5:10: fatal error: Python.h: No such file or directory\ncompilation terminated.", "symptom-python-headers"),

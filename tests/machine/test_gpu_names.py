@@ -134,7 +134,20 @@ def test_laptop_parts_share_the_name_but_not_the_memory(name: str) -> None:
     assert match.memory_mib is None
 
 
-@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-40GB MIG 1g.5gb", "GRID A100-40C", "NVIDIA A10-24Q", "GRID T4-16Q"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "GRID A100-40C",
+        "NVIDIA A10-24Q",
+        "GRID T4-16Q",
+        "GRID A100D-3-40C MIG 3g.40gb",  # a virtual GPU on a MIG instance
+        "GRID V100DX-16Q",
+        "NVIDIA H100XM-80C",
+        "NVIDIA H200X-141C",
+        "NVIDIA L40S-48C",
+    ],
+)
 def test_a_part_of_a_device_has_its_capability_but_not_its_memory(name: str) -> None:
     match = lookup(TABLE, name)
     assert match.compute_capability is not None

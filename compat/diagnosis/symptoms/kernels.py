@@ -24,6 +24,7 @@ KERNELS = (
             r"|devices?|"
             r"cards?) (?:with|of) (?:CUDA )?(?:compute )?capability (?:of )?(?:at least )?(?P<least_2>[<>=]{0,2} ?\d{1,2}\.\d)"
             r"|requires? (?:CUDA )?compute capability (?:of )?(?:at least )?(?P<least_3>[<>=]{0,2} ?\d{1,2}\.\d)"
+            r"|GPUs? with (?:CUDA |compute )?capability \d{1,2}[. ]\d (?:is|are) not supported"
         ),
         "The GPU's compute capability is lower than this kernel requires: {least}",
         "The method has kernels for newer GPUs only. Later releases sometimes add kernels for older ones (Marlin, Triton).",

@@ -54,6 +54,62 @@ PROCESSES = (
         evidence=("https://pytorch.org/docs/stable/elastic/run.html",),
     ),
     Symptom(
+        "data-parallel-attribute",
+        re.compile(r"'DataParallel' object has no attribute '(?P<name>[A-Za-z]\w{0,60})'"),
+        "The model is wrapped in DataParallel, which has no {name}",
+        "If plain python sees several GPUs, transformers' Trainer and its relatives wrap the model in torch's DataParallel. "
+        "The wrapper passes calls on, but not the attributes and methods of the model.",
+        hints=("'DataParallel' object",),
+        facts=("accelerators", "workload"),
+        packages=("torch",),
+        fixes=(
+            Fix("env-var", text="use one GPU", command="export CUDA_VISIBLE_DEVICES=0"),
+            Fix("launch", text="start one process per GPU", command="accelerate launch train.py"),
+            Fix("config", text="in code of your own: the model itself is in .module (model.module.{name})"),
+        ),
+        evidence=("https://pytorch.org/docs/stable/generated/torch.nn.DataParallel.html",),
+    ),
+    Symptom(
+        "distributed-attribute",
+        re.compile(r"'DistributedDataParallel' object has no attribute '(?P<name>[A-Za-z]\w{0,60})'"),
+        "The model is wrapped in DistributedDataParallel, which has no {name}",
+        "In a run of several processes, each wraps the model in torch's DistributedDataParallel. The wrapper passes calls on, "
+        "but not the attributes and methods of the model.",
+        hints=("'DistributedDataParallel' object",),
+        facts=("accelerators", "workload"),
+        packages=("torch",),
+        fixes=(
+            Fix("config", text="accelerator.unwrap_model(model).{name}, or model.module.{name}"),
+            Fix("launch", text="run on one GPU, in one process"),
+        ),
+        evidence=("https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",),
+    ),
+    Symptom(
+        "two-devices",
+        re.compile(
+            r"Expected all tensors to be on the same device,? but (?:found at least two devices, |got \w{1,40} is on )"
+            r"(?P<one>cuda:\d{1,2}|cpu)(?: and |, different from other tensors on )(?P<other>cuda:\d{1,2}|cpu)"
+        ),
+        "One operation got tensors on {one} and on {other}",
+        "device_map='auto' spreads the layers of a model over all visible GPUs, and over the CPU if they are too small; "
+        "transformers' Trainer copies the model to all visible GPUs under plain python. Code that keeps a tensor or a layer "
+        "where it was created then fails.",
+        hints=("on the same device",),
+        facts=("accelerators", "workload"),
+        packages=("torch",),
+        general=True,
+        fixes=(
+            Fix("env-var", text="use one GPU, if the model fits", command="export CUDA_VISIBLE_DEVICES=0"),
+            Fix("launch", text="start one process per GPU", command="accelerate launch train.py"),
+            Fix(
+                "config",
+                text="load the whole model on the GPU of its process: "
+                "device_map={'': PartialState().process_index}, from accelerate",
+            ),
+        ),
+        evidence=("https://huggingface.co/docs/accelerate/concept_guides/big_model_inference",),
+    ),
+    Symptom(
         "ddp-ready-twice",
         re.compile(r"Expected to mark a variable ready only once"),
         "DistributedDataParallel sees a gradient twice: reentrant checkpointing, or a parameter used several times",

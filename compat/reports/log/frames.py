@@ -31,7 +31,7 @@ class RaisedError:
 
     ``exception`` is the class as written, with its module; ``frames`` are ordered from the outermost call; ``line`` is the
     exception's line in the text, from 1. ``cause`` is the index of the error from which, or during the handling of which,
-    this one was raised, or which it re-raises. ``ignored``: Python continued.
+    this one was raised, or which it re-raises. ``ignored``: Python continued. ``warned``: it was logged as a warning.
     """
 
     exception: str | None
@@ -41,6 +41,7 @@ class RaisedError:
     line: int
     cause: int | None = None
     ignored: bool = False
+    warned: bool = False
 
 
 _CLASS = r"[A-Za-z_]\w{0,99}(?:\.(?:<locals>\.)?[A-Za-z_]\w{0,99}){0,20}"
@@ -85,6 +86,37 @@ def exceptions_mentioned(text: str) -> list[tuple[str, str]]:
         found.append((match.group(1), match.group(2).strip().strip("`*)\"'")))
         text = match.group(2)
     return found
+
+
+_Q = r"['\"]"
+_PYTHONS_OWN = (
+    ("ModuleNotFoundError", "No module named ", re.compile(rf"No module named {_Q}[\w.]{{1,200}}{_Q}")),
+    ("ImportError", "cannot import name ", re.compile(rf"cannot import name {_Q}\w{{1,200}}{_Q}(?: from .{{0,400}})?")),
+    (
+        "AttributeError",
+        " has no attribute ",
+        re.compile(rf"module {_Q}?[\w.]{{1,200}}{_Q}? has no attribute {_Q}?\w{{1,200}}{_Q}?"),
+    ),
+    (
+        "AttributeError",
+        " has no attribute ",
+        re.compile(rf"{_Q}?\b\w{{1,200}}{_Q}? object has no attribute {_Q}?\w{{1,200}}{_Q}?"),
+    ),
+    (
+        "TypeError",
+        " got an unexpected keyword ",
+        re.compile(r"\b[\w.<>]{1,200}\(\) got an unexpected keyword argument .{1,200}"),
+    ),
+)
+"""Python's own messages, which imply the class: (class, hint, pattern)."""
+
+
+def pythons_own(text: str) -> tuple[str, str] | None:
+    """Return class and message if the text contains one of Python's own messages."""
+    for exception, words, pattern in _PYTHONS_OWN:
+        if words in text and (found := pattern.search(text)):
+            return exception, found[0].strip(" `*.")
+    return None
 
 
 _PLAIN = re.compile(r'\s*File "([^"\n]{1,1000})", line (\d{1,9}|\?{3})(?:,? in (.{1,400}))?$')
@@ -237,7 +269,8 @@ _FOREIGN = re.compile(
 class Draft:
     """An error whose message is being read."""
 
-    __slots__ = ("cause", "exception", "frames", "ignored", "like", "line", "message", "native", "rank", "size", "weight")
+    __slots__ = ("cause", "exception", "frames", "ignored", "like", "line", "message", "native", "rank", "size",
+                 "warned", "weight")  # fmt: skip
 
     def __init__(self, exception: str | None, first: str, frames: list[Frame], line: LogLine) -> None:
         self.exception = exception
@@ -249,6 +282,7 @@ class Draft:
         self.rank = line.rank
         self.cause: Draft | None = None
         self.ignored = False
+        self.warned = line.warned
         self.weight: int | None = None
         self.like: Draft | None = None  # the equal error that is kept instead
 

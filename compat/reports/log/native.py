@@ -221,9 +221,10 @@ def _weight(error: RaisedError) -> int:
     if error.ignored:
         return INTERRUPTED
     if error.exception is not None:
-        return exception_weight(error.exception, error.message)
-    weight = native_weight(error.message.partition("\n")[0])
-    return NOTICE if weight is None else weight
+        weight = exception_weight(error.exception, error.message)
+        return max(weight, NOTICE) if error.warned else weight
+    known = native_weight(error.message.partition("\n")[0])
+    return NOTICE if known is None else max(known, NOTICE) if error.warned else known
 
 
 def _representatives(errors: tuple[RaisedError, ...]) -> list[int]:

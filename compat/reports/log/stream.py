@@ -19,6 +19,7 @@ from compat.reports.log.frames import (
     notebook_code,
     notebook_frame,
     plain_frame,
+    pythons_own,
     rich_code,
     rich_frame,
     rich_line,
@@ -38,8 +39,9 @@ _CHAINED = (
 )
 _HINTS = (
     "rror", "xception", "Interrupt", "SystemExit", 'File "', ".py", ".so", "In[", "In [", "<ipython", "(most recent call",
-    "TimeoutExpired", "StopIteration", "exc.", ".Empty", *HINTS,
+    "TimeoutExpired", "StopIteration", "exc.", ".Empty", "annot import name", "No module named", *HINTS,
 )  # fmt: skip
+_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 _GROUP_BARS = re.compile(r"\s*(?:\| ?)+")
 _GROUP_RULE = re.compile(r"\s*\+-[-+ \d.]*$")
 
@@ -207,8 +209,13 @@ class Stream:
             self._of_pytest = of_pytest
             return
         weight = None if line.quiet else native_weight(text)
+        own = None if line.quiet or weight is not None else pythons_own(stripped)
         if weight is not None:
             self._report_native(stripped, weight, line, self._pending)
+        elif own is not None and own[0] in _OF_IMPORTS:
+            self._raise(own, line._replace(warned=True), [])  # a program caught it, and goes on
+            self._previous_at = -1
+            return
         elif not self._summarised(stripped, text):
             self._pending = []
         self._previous, self._previous_at = text, line.number

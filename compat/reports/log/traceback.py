@@ -7,7 +7,7 @@ from collections import deque
 
 from compat.records import replace
 from compat.reports.lines import LogLine, read_lines
-from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame
+from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame, pythons_own
 from compat.reports.log.native import decisive, sounds_like_failure
 from compat.reports.log.stream import Stream
 from compat.reports.log.versions import versions_in
@@ -64,7 +64,7 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
         found = _WHILE_IMPORTING.search(error.message) if error.exception is None else None
         if found is not None:
             failed[found["name"]] = index
-            exception, message = _pythons_own(found["message"]) or (None, error.message)
+            exception, message = pythons_own(found["message"]) or (None, error.message)
             linked.append(replace(error, exception=exception, message=message))
         elif error.cause is None and _ABSENT.search(error.message):
             cause = next((at for name, at in failed.items() if re.search(rf"\b{name}\b", error.message)), None)
@@ -105,7 +105,9 @@ class _Collector:
             frames = tuple(draft.frames or draft.native[::-1])
             cause = draft.cause and (draft.cause.like or draft.cause)
             index = None if cause is None or cause is draft else indices.get(id(cause))
-            finished.append(RaisedError(draft.exception, draft.text(), frames, draft.rank, draft.line, index, draft.ignored))
+            finished.append(
+                RaisedError(draft.exception, draft.text(), frames, draft.rank, draft.line, index, draft.ignored, draft.warned)
+            )
         return tuple(finished)
 
 
@@ -114,8 +116,10 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
 
     If a traceback is truncated before its last line, the title or a sentence often contains that line.
     """
-    if any(error.exception is not None or (error.frames and error.message) for error in errors) or text.count("\n") > _SHORT:
+    raised = tuple(error for error in errors if error.frames or not error.warned)  # a title may only report an exception
+    if any(error.exception is not None or (error.frames and error.message) for error in raised) or text.count("\n") > _SHORT:
         return errors
+    errors = raised
     cut_off = [error for error in errors if error.frames]
     taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
     lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
@@ -131,41 +135,14 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
     return tuple(sorted([*errors, *found[: MOST_ERRORS - len(errors)]], key=lambda error: error.line))
 
 
-_Q = r"['\"]"
-_PYTHONS_OWN = (
-    ("ModuleNotFoundError", "No module named ", re.compile(rf"No module named {_Q}[\w.]{{1,200}}{_Q}")),
-    ("ImportError", "cannot import name ", re.compile(rf"cannot import name {_Q}\w{{1,200}}{_Q}(?: from .{{0,400}})?")),
-    (
-        "AttributeError",
-        " has no attribute ",
-        re.compile(rf"module {_Q}?[\w.]{{1,200}}{_Q}? has no attribute {_Q}?\w{{1,200}}{_Q}?"),
-    ),
-    (
-        "AttributeError",
-        " has no attribute ",
-        re.compile(rf"{_Q}?\b\w{{1,200}}{_Q}? object has no attribute {_Q}?\w{{1,200}}{_Q}?"),
-    ),
-    ("TypeError", " got an unexpected keyword ", re.compile(r"\b[\w.]{1,200}\(\) got an unexpected keyword argument .{1,200}")),
-)
-"""Python's own messages, which imply the class: (class, hint, pattern)."""
-
-
 def _mentioned(text: str) -> list[tuple[str, str]]:
     """Return class and message of the exceptions in a sentence; a message of Python's own needs no class."""
     found = exceptions_mentioned(text)
-    own = None if any(message for _, message in found) else _pythons_own(text)
+    own = None if any(message for _, message in found) else pythons_own(text)
     return found if own is None else [own]
-
-
-def _pythons_own(text: str) -> tuple[str, str] | None:
-    """Return class and message if the text contains one of Python's own messages."""
-    for exception, words, pattern in _PYTHONS_OWN:
-        if words in text and (found := pattern.search(text)):
-            return exception, found[0].strip(" `*.")
-    return None
 
 
 def _complaint(line: LogLine) -> RaisedError:
     text = line.text.strip()
-    exception, message = _pythons_own(text[:_LONGEST]) or (None, text)
+    exception, message = pythons_own(text[:_LONGEST]) or (None, text)
     return RaisedError(exception, message, (), line.rank, line.number)

@@ -68,7 +68,22 @@ def test_a_progress_bar_before_the_text_is_taken_off():
 )
 def test_labels(line, text, source, logger, rank, quiet):
     (found,) = read_lines(line)
-    assert found == (1, text, source, logger, rank, quiet)
+    assert found[:6] == (1, text, source, logger, rank, quiet)
+
+
+@pytest.mark.parametrize(
+    ("line", "warned"),
+    [
+        ("WARNING 06-13 11:42:20 _custom_ops.py:11] x", True),
+        ("2025-01-02 12:00:00,123 - WARNING - x", True),
+        ("W0102 12:00:00.123456 99 a/b.cc:3] x", True),
+        ("ERROR 06-13 11:42:20 core.py:11] x", False),
+        ("WARNING is not a level here", False),
+    ],
+)
+def test_lines_that_were_logged_as_warnings(line: str, warned: bool) -> None:
+    (found,) = read_lines(line)
+    assert found.warned is warned
 
 
 def test_unknown_labels_are_learned_from_a_traceback():
