@@ -120,7 +120,8 @@ def _may_be(symptom: Symptom, said: str) -> bool:
 
 def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:
     groups = {re.sub(r"_\d$", "", name): value for name, value in match.groupdict().items() if value}
-    names = [normalized(_filled(name, groups)) for name in symptom.packages]
+    filled = (_filled(name, groups) for name in symptom.packages)
+    names = [next(iter(packages_in(name)), normalized(name)) for name in filled]
     names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
     if not names and error is not None:
         met = [normalized(name) for name in meeting(error)]

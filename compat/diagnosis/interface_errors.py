@@ -23,7 +23,7 @@ from compat.diagnosis.frame_packages import (
     where,
     written_before,
 )
-from compat.diagnosis.missing_packages import not_installed, optional_import, undefined_name, without_metadata
+from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
 from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass, unused_by_model
@@ -198,6 +198,8 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
         found = not_installed(lack.owner or lack.name, sides.asking, error, facts)
         return found or ([] if lack.kind == MODULE else undefined_name(lack.name, error, facts))
+    if lack.kind == MEMBER and lack.owner == "NoneType":
+        return none_of_module(lack.name, error, facts)
     if sides.owner is None or sides.owner == sides.asking or _is_only_guessed(lack, sides.owner, error):
         return []
     return [_mismatch(lack, sides, None, error, facts)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import meeting, version_of
@@ -58,13 +58,15 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     fitting = [
         each.version for each in table.of(name) if torch is not None and each.series and series_of(torch) in each.series
     ]  # fmt: skip
-    spec = None
+    spec, which = None, f"the torch this {name} was compiled for"
     if built and (torch is None or series_of(torch) not in built):
         above = [each for each in built if torch is None or key_of(each) > key_of(series_of(torch))]
         spec = f"=={above[0] if above else built[-1]}.*"
+        if torch is None and len(built) > 1:
+            spec, which = _between(built), f"the releases with the symbol; this {name} was compiled for one of them"
     rebuild = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
     fixes = [
-        Fix("pin", "torch", spec, f"the torch this {name} was compiled for", spec and f'pip install "torch{spec}"'),
+        Fix("pin", "torch", spec, which, spec and f'pip install "torch{spec}"'),
         Fix("source-install", name, "", "compile it for the installed torch", rebuild),
     ]
     if fitting and torch is not None:
@@ -82,3 +84,9 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
         evidence=(TORCH,),
         here=where,
     )
+
+
+def _between(series: Sequence[str]) -> str:
+    """``2.2`` to ``2.6`` as a specifier: ``>=2.2,<2.7``."""
+    major, _, minor = series[-1].partition(".")
+    return f">={series[0]},<{major}.{int(minor) + 1}"

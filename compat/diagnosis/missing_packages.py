@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
@@ -16,32 +17,47 @@ if TYPE_CHECKING:
     from compat.rules.facts import Facts
 
 
+KERNELS = (
+    "flash_attn", "flash_attn.bert_padding", "mamba_ssm", "mamba_ssm.ops.selective_scan_interface", "causal_conv1d",
+    "xformers.ops", "fla.ops", "liger_kernel.transformers",
+)  # fmt: skip
+"""Modules of optional kernels: code imports their functions if it can, and uses them in any case."""
 _DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
 
 
 def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a name whose import is skipped where the package that exports it is missing or too old.
 
-    The user's own code is expected to import what it uses, so a traceback has to end in a package.
+    The user's own code is expected to import what it uses, so a traceback has to end in a package; functions of
+    :data:`KERNELS` are optional everywhere.
     """
     from compat.diagnosis.class_homes import home
     from compat.diagnosis.named_releases import of_name
 
-    if error.frames and package_of(error.frames[-1]) is None:
-        return []
     modules = modules_of(error)
-    module = home(name, modules) if len(name) > 3 and name[0].isupper() and not name.isupper() else None
+    module = next(homes_of_kernels(name), None) if "_" in name else None
+    of_kernels = module is not None
+    if not of_kernels and error.frames and package_of(error.frames[-1]) is None:
+        return []
+    if not of_kernels and len(name) > 3 and name[0].isupper() and not name.isupper():
+        module = home(name, modules)
     asking = distribution_of_module(modules[0]) if modules else None
     if module is None or distribution_of_module(module) == asking:
         return []
     owner, known = distribution_of_module(module), of_name(module, name)
     version = version_of(owner, facts)
-    if (version is None and not facts.environment.distributions) or (
-        version is not None and (known is None or not known.lacked_by(version))
-    ):
+    if version is not None and (known is None or not known.lacked_by(version)) and not of_kernels:
+        return []
+    if version is None and not facts.environment.distributions and not of_kernels:
         return []
     state = f"{owner}, which is missing" if version is None else f"another {owner} than {version}"
-    install = Fix("pin", owner, None, f"provides {name}", f"pip install {owner}")
+    if of_kernels and (version is None or known is None or not known.lacked_by(version)):
+        state = f"{owner}, which is not installed or cannot be imported"
+        known = None
+    text, command = f"provides {name}", f"pip install {owner}"
+    if of_kernels:
+        text, command = f"{text}; python -c 'import {module}' shows why it fails", f"pip install --no-build-isolation {owner}"
+    install = Fix("pin", owner, None, text, command)
     return [
         Finding(
             rule="symptom-optional-import",
@@ -59,6 +75,26 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
             here=where(error),
         )
     ]
+
+
+def homes_of_kernels(name: str) -> Iterator[str]:
+    """Yield the modules of :data:`KERNELS` that have a name in some release."""
+    from compat.diagnosis.class_homes import homes
+
+    yield from (module for module in homes(name, KERNELS) if module in KERNELS)
+
+
+def none_of_module(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a name that was asked of ``None``, where the failing line asks it of an optional module.
+
+    A package that sets the module to ``None`` if its import fails, and uses it in any case, ends like this.
+    """
+    code = (error.frames[-1].code or "") if error.frames else ""
+    asked = re.search(rf"(?<![\w.])(?P<module>[a-z]\w{{2,60}})\.{re.escape(name)}\b", code)
+    if asked is None:
+        return []
+    modules = modules_of(error)
+    return not_installed(asked["module"], distribution_of_module(modules[0]) if modules else None, error, facts)
 
 
 def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -69,7 +69,10 @@ class _Form:
 _FORMS = (
     # pip, after an installation; uv pip check
     _Form(", but you have ", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you have [\w.-]{{1,60}} {_FOUND}"),
-    _Form(", which is not installed", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, which is not installed"),
+    # pip check, and pip before 20.3
+    _Form(" has requirement ", rf"{_START}{_BY} has requirement {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you(?:'ll)? have "
+        rf"[\w.-]{{1,60}} {_FOUND}"),
+    _Form(", which is not installed", rf"{_START}{_BY} requires {_N}(?:{_SPEC})?(?:; [^,\n]{{0,80}})?, which is not installed"),
     # resolvers: pip, uv and poetry
     _Form(" depends on ", rf"{_START}{_BY} depends on {_N}{_SPEC}(?![\w.])"),
     _Form(" depends on ",

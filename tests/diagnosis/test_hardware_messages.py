@@ -31,6 +31,7 @@ def said(text: str, **installed: str) -> tuple[Finding, ...]:
         ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu-lost", [], "dmesg"),
         ("RuntimeError: CUDA error: device-side assert triggered", "device-assert", ["torch"], "CUDA_LAUNCH_BLOCKING"),
         ("RuntimeError: CUDA error: an illegal memory access was encountered", "illegal-access", ["torch"], "pip install -U torch"),
+        ("rocBLAS error: Could not initialize Tensile host: No devices found", "no-amd-gpu", ["torch"], "/dev/kfd"),
         ("Memory access fault by GPU node-1 on address 0x7f00. Reason: Page not present or supervisor privilege.", "illegal-access", ["torch"], "enforce-eager"),
         ("RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before? Error 304: OS call failed", "cuda-start", [], "nvidia-smi"),
         ("RuntimeError: Failed to infer device type", "no-gpu-visible", ["torch"], "--gpus all"),

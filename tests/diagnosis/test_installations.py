@@ -72,3 +72,39 @@ def test_a_violated_requirement_of_the_packages_that_failed() -> None:
     assert left(text, with_triton("3.3.1")) == []
     assert left(trace(error, "torch/_inductor/kernel/flex_attention.py"), with_triton("3.4.0")) == []  # nobody speaks of triton
     assert left(trace("ValueError: no such mode", "vllm/worker.py"), with_triton("3.4.0")) == []
+
+
+@pytest.mark.parametrize("frames", [(), ("transformers/models/x.py",)])
+@pytest.mark.parametrize(
+    ("name", "owner"), [("flash_attn_func", "flash-attn"), ("selective_scan_fn", "mamba-ssm"), ("unpad_input", "flash-attn")]
+)
+def test_functions_of_optional_kernels(name: str, owner: str, frames: tuple[str, ...]) -> None:
+    error = f"NameError: name '{name}' is not defined"
+    (finding,) = left(trace(error, *frames) if frames else error)
+    assert finding.rule == "symptom-optional-import"
+    assert owner in finding.packages
+    assert finding.fixes[0].command == f"pip install --no-build-isolation {owner}"
+
+
+def test_a_kernel_that_an_older_release_does_not_have() -> None:
+    environment = Environment(distributions=(Distribution("flash-attn", "1.0.9"),))
+    (finding,) = left("NameError: name 'flash_attn_func' is not defined", environment)
+    assert ("flash-attn", ">=2.0.0.post1") in [(fix.package, fix.spec) for fix in finding.fixes]
+
+
+def test_a_compiled_module_that_was_set_to_none() -> None:
+    frame = '  File "/v/site-packages/mamba_ssm/ops/selective_scan_interface.py", line 187, in forward\n'
+    code = "    conv1d_out = causal_conv1d_cuda.causal_conv1d_fwd(\n"
+    error = "AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'\n"
+    (finding,) = left(f"Traceback (most recent call last):\n{frame}{code}{error}")
+    assert (finding.rule, list(finding.packages)) == ("symptom-no-extension", ["causal-conv1d"])
+    other = "    self.optimizer.causal_conv1d_fwd(\n"
+    assert left(f"Traceback (most recent call last):\n{frame}{other}{error}") == []
+
+
+def test_a_windows_library_without_a_function() -> None:
+    message = "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found."
+    (finding,) = said(message)
+    assert (finding.rule, list(finding.packages)) == ("symptom-dll-procedure", ["flash-attn"])
+    (other,) = said(message.replace("procedure", "module"))
+    assert other.rule == "symptom-dll-load"

@@ -10,10 +10,13 @@ from compat.model import Fix
 AMD = (
     Symptom(
         "no-amd-gpu",
-        re.compile(r"No HIP GPUs are available|hipErrorNoDevice|no ROCm-capable device is detected"),
+        re.compile(
+            r"No HIP GPUs are available|hipErrorNoDevice|no ROCm-capable device is detected"
+            r"|rocBLAS error: [^\n]{0,60}No devices found"
+        ),
         "No AMD GPU is visible to the process",
         "The container was started without /dev/kfd and /dev/dri, the user may not open them, or a variable hides the devices.",
-        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable"),
+        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable", "rocBLAS error"),
         facts=("driver", "accelerators", "variables"),
         packages=("torch",),
         fixes=(

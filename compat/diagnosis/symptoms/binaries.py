@@ -142,6 +142,25 @@ BINARIES = (
         evidence=("https://numpy.org/doc/stable/numpy_2_0_migration_guide.html",),
     ),
     Symptom(
+        "dll-procedure",
+        re.compile(
+            r"DLL load failed while importing (?P<module>\w{1,60}): (?:The specified procedure could not be found"
+            r"|Die angegebene Prozedur|La procédure spécifiée|No se encontró el proceso especificado|找不到指定的程序"
+            r"|指定されたプロシージャ|Не найдена указанная процедура)"
+        ),
+        "{package} is compiled for other libraries than those that are installed",
+        "Windows loaded the compiled module {module} and the libraries that it is linked to, but one of them does not have a "
+        "function that it calls. For an extension of torch that is torch itself: its C++ ABI changes between releases.",
+        hints=("DLL load failed",),
+        facts=("os", "build"),
+        packages=("{module}",),
+        fixes=(
+            Fix("source-install", "{package}", "", "a wheel of it for the installed torch, CUDA and Python"),
+            Fix("pin", "torch", None, "the torch that {package} was compiled for"),
+        ),
+        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
+    ),
+    Symptom(
         "dll-load",
         re.compile(
             r"DLL load failed while importing (?P<module>\w{1,60})|\[WinError 126\][^\n]{0,200}?"

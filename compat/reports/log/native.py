@@ -85,6 +85,7 @@ _NATIVE = (
     _Native(FAILURE, "have conflicting dependencies", r"^ERROR: "),
     _Native(FAILURE, "No solution found when resolving"),
     _Native(NOTICE, "which is incompatible.", r"requires .+, but you have "),
+    _Native(NOTICE, " has requirement ", r"has requirement .+, but you(?:'ll)? have "),
     _Native(FAILURE, "error: command ", r"error: command .+ failed"),
     _Native(FAILURE, "nvcc fatal"),
     _Native(FAILURE, "ptxas", r"\bptxas (?:fatal|error|\S+; error)"),
