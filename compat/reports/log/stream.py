@@ -66,7 +66,7 @@ class Stream:
 
     def _begin(self) -> None:
         self._frames: list[Frame] = []
-        self._indent = -1
+        self._indent = self._code_indent = -1
         self._noise = 0
         self._blank = False
         self._opened = 1  # headers seen before the first exception: the number of processes that write here
@@ -289,17 +289,21 @@ class Stream:
         indent = len(text) - len(text.lstrip())
         if frame is not None:
             self._add_frame(frame)
-            self._at, self._indent, self._blank, self._noise = line.number, indent, False, 0
+            self._at, self._indent, self._code_indent, self._blank, self._noise = line.number, indent, -1, False, 0
         elif is_marker(text):
             return
-        elif self._frames and indent > self._indent >= 0 and not self._noise:
-            self._at = line.number
+        elif self._frames and indent > self._indent >= 0 and not self._noise and not self._outdented(stripped, indent):
+            self._at, self._code_indent = line.number, indent
             self._add_code(stripped)
         elif not self._exception_line(stripped, line, indent):
             self._foreign(text, stripped, line)
 
+    def _outdented(self, stripped: str, indent: int) -> bool:
+        """Whether a line is an exception although it is indented: less than the code above it, where a form moved the lines."""
+        return indent < self._code_indent and self._frames[-1].code is not None and exception_alone(stripped) is not None
+
     def _exception_line(self, stripped: str, line: LogLine, indent: int) -> bool:
-        if 0 < self._indent <= indent:
+        if 0 < self._indent <= indent and not self._outdented(stripped, indent):
             return False
         found = exception_alone(stripped) or (None if self._noise else exception_after_frames(stripped))
         if found is None and self._indent == 0 and self._frames and self._frames[-1].code is None:

@@ -103,6 +103,15 @@ class TestPlain:
         error = only("\n".join(line.strip() for line in PLAIN.splitlines()))
         assert (error.exception, error.frames) == ("RuntimeError", PLAIN_FRAMES)
 
+    def test_a_form_moved_the_first_frame_to_the_margin(self):
+        (error,) = parse_log(
+            'File "/opt/x/deepspeed/runtime/engine.py", line 1904, in forward\n'
+            "   module._parameters._in_forward = False\n"
+            " AttributeError: 'dict' object has no attribute '_in_forward'\n"
+        )
+        assert (error.exception, error.line) == ("AttributeError", 3)
+        assert error.frames[0].code == "module._parameters._in_forward = False"
+
     def test_shell_prompt_and_log_line_end_the_message(self):
         assert only(PLAIN + "(env) me@host:~/x$ ls\n").message == PLAIN_MESSAGE
         assert only(PLAIN + "INFO 02-13 10:00:00 engine.py:389] bye\nstray output\n").message == PLAIN_MESSAGE
