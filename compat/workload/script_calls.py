@@ -22,6 +22,9 @@ _OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "
                   "grpo_config", "dpo_config", "trainer_args")  # fmt: skip
 _SETTABLE = ("use_vllm", "gradient_checkpointing", "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "fp16",
              "packing", "use_liger_kernel", "torch_compile", "deepspeed", "fsdp")  # fmt: skip
+_PRECISION = ("bf16", "fp16", "use_cpu", "no_cuda")
+_BF16_BY_DEFAULT = tuple(f"trl.{name}Config" for name in ("SFT", "GRPO", "DPO", "Reward"))
+"""Configurations of trl that turn bf16 on where they are given none of these arguments."""
 _NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Peft", "Dataset", "Pipeline")
 _REWARDS = ("SequenceClassification", "RewardModel", "TokenClassification")
 _PADDINGS = ("longest", "max_length")
@@ -51,6 +54,8 @@ class Calls:
         self._inference: list[Callable[[], None]] = []
         self._generates = False
         self._padded: list[_Call] = []
+        self._without_precision: list[_Call] = []
+        self._sets_precision = False
         self.variables: dict[str, str] = {}
         self.given: list[Option] = []
 
@@ -69,6 +74,8 @@ class Calls:
         draft = self._draft
         for call in self._padded if self._generates else ():
             self._on("padded-prompts", call)
+        for call in () if self._sets_precision else self._without_precision:
+            self._on("default-precision", call)
         if not self._trains:
             for name, origin, conditional in self._subclassed:
                 self._trainer(name, origin, conditional)
@@ -107,6 +114,7 @@ class Calls:
 
     def _assignment(self, place: ast.expr, value: ast.expr, visit: Visit) -> None:
         if isinstance(place, ast.Attribute):
+            self._sets_precision = self._sets_precision or place.attr in _PRECISION
             owner = place.value
             owner_name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
             wanted = place.attr in _SETTABLE and owner_name in _OPTION_OWNERS
@@ -130,6 +138,9 @@ class Calls:
             self._string_model(call, call.keywords.get("model"))
         elif is_config(known):
             self._options(call, None)
+            whole = all(each.arg is not None for each in call.node.keywords) and len(call.node.args) < 2
+            if known in _BF16_BY_DEFAULT and whole and call.keywords.keys().isdisjoint(_PRECISION):
+                self._without_precision.append(call)
         elif call.name == "from_pretrained":
             self._loaded(call)
         elif call.dotted is not None and call.dotted in _EXACT:

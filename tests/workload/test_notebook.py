@@ -36,7 +36,7 @@ def test_a_typical_notebook(tmp_path: Path) -> None:
     )
     work = found.workload
     assert (work.task, work.model, work.batch_size, work.quantization) == ("sft", "unsloth/mistral-7b-bnb-4bit", 2, "4bit")
-    assert work.features == ("gradient-accumulation", "unsloth")
+    assert work.features == ("gradient-accumulation", "default-precision", "unsloth")
     assert work.features_absent == ("packing", "unsloth-imported-late")
     assert work.origins["task"].endswith("nb.ipynb cell 3")
     assert found.imports == (("os", 1), ("unsloth", 2), ("trl", 3))

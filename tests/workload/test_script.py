@@ -231,10 +231,10 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
     ("import torch\nmodel = torch.compile(model)", {"torch-compile"}, set()), ("from trl import SFTTrainer\nSFTTrainer(packing=True)", {"packing"}, set()),
     ("from liger_kernel.transformers import apply_liger_kernel_to_llama as a\na()", {"liger"}, set()),
     ("from liger_kernel.transformers import AutoLigerKernelForCausalLM as A\nA.from_pretrained('x')", {"liger"}, set()),
-    ("from trl import DPOConfig\nDPOConfig(fsdp='full_shard', fsdp_config={'fsdp_version': 2})", {"fsdp", "fsdp2"}, set()),
-    ("from trl import DPOConfig\nDPOConfig(deepspeed={'zero_optimization': {'stage': 3, 'offload_optimizer': {'device': 'cpu'}}})",
+    ("from trl import DPOConfig\nDPOConfig(bf16=True, fsdp='full_shard', fsdp_config={'fsdp_version': 2})", {"fsdp", "fsdp2"}, set()),
+    ("from trl import DPOConfig\nDPOConfig(bf16=True, deepspeed={'zero_optimization': {'stage': 3, 'offload_optimizer': {'device': 'cpu'}}})",
      {"deepspeed", "zero-3", "optimizer-offload"}, {"zero-1", "zero-2"}),
-    ("from trl import DPOConfig\nDPOConfig(deepspeed={'zero_optimization': {'stage': stage}})", {"deepspeed"}, set()),
+    ("from trl import DPOConfig\nDPOConfig(bf16=True, deepspeed={'zero_optimization': {'stage': stage}})", {"deepspeed"}, set()),
     ("from accelerate import DeepSpeedPlugin\nDeepSpeedPlugin(zero_stage=2)", {"deepspeed", "zero-2"}, {"zero-1", "zero-3"}),
     ("from accelerate import FullyShardedDataParallelPlugin as P\nP(fsdp_version=2)", {"fsdp", "fsdp2"}, set()),
     ("import deepspeed\ndeepspeed.initialize(model=m, config='ds.json')", {"deepspeed"}, set()),
@@ -287,7 +287,7 @@ def test_variables_that_are_always_set(script: Path) -> None:
 
 
 def test_a_deepspeed_file_is_named_and_not_followed(script: Path) -> None:
-    found = read(script, "from trl import SFTConfig\nSFTConfig(deepspeed='ds.json')\n")
+    found = read(script, "from trl import SFTConfig\nSFTConfig(bf16=True, deepspeed='ds.json')\n")
     assert found.configs == ("ds.json",)
     assert found.workload.features == ("deepspeed",)
 
@@ -339,3 +339,24 @@ def test_reading_runs_nothing(script: Path) -> None:
 ])  # fmt: skip
 def test_odd_scripts_are_read_to_their_end(text: str, script: Path) -> None:
     assert read(script, text).workload.trainer is None
+
+
+@pytest.mark.parametrize(
+    ("text", "on"),
+    [
+        ('SFTConfig(output_dir="x")', True),
+        ("GRPOConfig()", True),
+        ('SFTConfig(output_dir="x", bf16=False)', False),
+        ("SFTConfig(fp16=True)", False),
+        ("SFTConfig(use_cpu=True)", False),
+        ("SFTConfig(**options)", False),  # what they are is not known
+        ('SFTConfig("x", 1)', False),
+        ("args = SFTConfig()\nargs.bf16 = False", False),
+        ('ModelConfig(model_name_or_path="x")', False),
+        ('TrainingArguments(output_dir="x")', False),  # transformers' own default is fp32
+    ],
+)
+def test_a_configuration_of_trl_without_a_precision(script: Path, text: str, on: bool) -> None:
+    imports = "from trl import GRPOConfig, ModelConfig, SFTConfig\nfrom transformers import TrainingArguments\nfrom other import options\n"
+    script.write_text(f"{imports}{text}\n")
+    assert ("default-precision" in (read_script(script.name).workload.features or ())) is on
