@@ -79,6 +79,8 @@ def judge_code(paths: tuple[str, ...], installed: Mapping[str, str]) -> Iterator
             found = None if package not in installed else lacked_by(known, package, installed, each.need)
             if found is None or (each.need.kind == "complete" and not _says_more(known, package, each, rejected)):
                 continue
+            if _shares_its_module(known, found, installed, each.need):
+                continue
             rejected.add((each.place, each.need.target))
             gone.update(filter(None, (named(each.need),)))
             finding = _finding(each, package, found, wanted, installed, known, explained=len(seen) < _EXPLAINED)
@@ -95,6 +97,18 @@ def _says_more(known: Releases, package: str, each: CodeNeed, rejected: Containe
     if table is None or (each.place, each.need.target) in rejected:
         return False
     return any(known.answer(package, version, each.need).met for version in table.versions)
+
+
+def _shares_its_module(known: Releases, package: str, installed: Mapping[str, str], need: Need) -> bool:
+    """Whether what is missing may come from another distribution that puts modules into the same namespace package.
+
+    optimum 2 has no ``optimum.onnxruntime`` any more; optimum-onnx has.
+    """
+    top, _, inside = need.target.partition(".")
+    if not inside or not any(name.startswith(f"{normalized(top)}-") for name in installed):
+        return False
+    world = known.world(package, installed[package])
+    return world is not None and world.shares(top)
 
 
 def lacked_by(known: Releases, package: str, installed: Mapping[str, str], need: Need) -> str | None:

@@ -76,7 +76,9 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
     if rows is not None:
         found = broken_together(listed, rows, later=later, failing=failing)
     if workload is not None and workload.code:
-        found |= used_by_code(workload.code)
+        used = used_by_code(workload.code)
+        # optimum-onnx may have what optimum does not: both put modules into one namespace package
+        found |= used | {name for name in listed if any(name.startswith(f"{each}-") for each in used)}
     return found
 
 

@@ -14,7 +14,8 @@ from functools import cached_property
 
 from compat.checks.code import code_needs, providers, releases
 from compat.interfaces.code.needs import Code
-from compat.interfaces.installed import Files, Followed, Statement
+from compat.interfaces.import_statements import Statement
+from compat.interfaces.installed import Files, Followed
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import tracked
 from compat.model import Environment, Finding, Fix, normalized
@@ -38,12 +39,6 @@ _BACK = {"pkg_resources": ("setuptools", "<82", "the last setuptools with pkg_re
 """Missing modules that a release of a distribution provides."""
 _IMPORTS = "https://docs.python.org/3/reference/import.html"
 _PROTOBUF = "https://protobuf.dev/news/2022-05-06/"
-_PLAIN = frozenset(("build", "install"))
-"""Facts that say nothing about whether a package is used."""
-_USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
-_NEVER = ("torch", "triton", "numpy", "setuptools", "protobuf")
-"""Packages that are reached in ways no import statement shows: from compiled code, or because a part of them is missing."""
-_OF_TORCH = ("nvidia-", "cuda-")
 _BY_NAME = {
     "transformers": (
         "integrations",
@@ -57,7 +52,6 @@ _BY_NAME = {
 }
 """What packages load by the name of a model or its configuration, beyond the model's own module."""
 _DYNAMIC = re.compile(r"\b(?:import_module|__import__|subprocess|runpy|os\.system|exec)\b")
-_LAUNCHERS = ("accelerate", "deepspeed", "ray")
 _REPORTS = re.compile(r"\breport_to\s*=\s*([^\n)]*)")
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 _REPORTED = {"tensorboard": "tensorboard.compat.proto.event_pb2"}
@@ -111,8 +105,16 @@ class Script:
 
     def comes_to(self, tops: frozenset[str]) -> bool:
         """Whether the script may come to one of these top-level modules: if it is installed, or called for by name."""
-        known = self._possible.complete and not self._possible.unclear and not self.files.hooked
-        return not known or not tops.isdisjoint(self._reached)
+        return not self._is_known or not tops.isdisjoint(self._reached)
+
+    def asks_for(self, module: str) -> bool:
+        """Whether a module that is not installed is imported at once by anything that the script may come to."""
+        missing = (*self.always.missing, *self._possible.missing)
+        return not self._is_known or any(each.module.partition(".")[0] == module for each in missing)
+
+    @property
+    def _is_known(self) -> bool:
+        return self._possible.complete and not self._possible.unclear and not self.files.hooked
 
     @cached_property
     def _possible(self) -> Followed:
@@ -195,7 +197,7 @@ def _text_of(path: str) -> str:
 _scripts: list[tuple[Environment, Script]] = []
 
 
-def _script(environment: Environment) -> Script | None:
+def script_of(environment: Environment) -> Script | None:
     """What the workload's code runs, read once; ``None`` if there is no code, or no folder to look into."""
     workload = environment.workload
     if workload is None or environment.folders is None or not environment.distributions_complete:
@@ -209,7 +211,7 @@ def _script(environment: Environment) -> Script | None:
 
 def judge(environment: Environment) -> Iterator[Finding]:
     """Yield errors for modules and names that something the script always imports is missing, in the order they are met."""
-    script = _script(environment)
+    script = script_of(environment)
     if script is None:
         return
     seen: set[str] = set()
@@ -361,37 +363,6 @@ def _covers(other: Finding, finding: Finding) -> bool:
     said = f"{other.rule} {other.title} {other.why}"
     about = [name for name, version in finding.packages.items() if version is not None]
     return all(name in other.packages or (name not in about and name in said) for name in finding.packages)
-
-
-def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings, with a warning for each error about the import of a package that the script cannot come to."""
-    errors = [each for each in findings if each.severity == "error" and each.verdict == "hit" and _of_imports(each)]
-    script = _script(environment) if errors and environment.workload is not None and environment.workload.code else None
-    if script is None or environment.workload is None or script.starts_others():
-        return findings
-    used = {
-        *_LAUNCHERS,
-        *(environment.workload.features or ()),
-        _USED_BY.get(environment.workload.quantization or "", ""),
-        *_NEVER,
-    }
-    unused: dict[str, str] = {}
-    for each in errors:
-        for name in each.packages:
-            ours = each.packages[name] and name not in used and not name.startswith(_OF_TORCH)
-            tops = script.tops(name) if ours else frozenset()
-            if tops and not script.comes_to(tops):
-                unused[each.rule] = name
-    what = os.path.basename(environment.workload.script or "the script")
-    return tuple(
-        replace(each, severity="warning", why=f"{each.why} {what} does not import {unused[each.rule]}, directly or indirectly.")
-        if each in errors and each.rule in unused else each
-        for each in findings
-    )  # fmt: skip
-
-
-def _of_imports(finding: Finding) -> bool:
-    return finding.effect in ("crash", "install") and _PLAIN.issuperset(finding.facts) and len(finding.packages) > 0
 
 
 def _built_in(python: str | None) -> frozenset[str]:

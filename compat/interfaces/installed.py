@@ -10,25 +10,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Set
 
-from compat.records import record
+from compat.interfaces.import_statements import ANYWHERE, AT_MARGIN, CONDITION, HANDLED, Statement, imports_in, text_of
 
 Home = Callable[[str, str], "str | None"]
 """The module that a name of a lazily loading module comes from, where that is known."""
 
-_NAMES = r"(\([^)]*\)|(?:[^\n;#\\]|\\\r?\n)*)"
-_STATEMENT = rf"(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*{_NAMES}|import[ \t]+((?:[^\n#;\\]|\\\r?\n)+))"
-_AT_MARGIN = re.compile(rf"^(?:try:[ \t]*\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+)?{_STATEMENT}", re.MULTILINE)
-"""Statements at the left margin, and the first one of a ``try`` there, whose handler may raise."""
-_ANYWHERE = re.compile(rf"^[ \t]*{_STATEMENT}", re.MULTILINE)
-_INDENT = re.compile(r"[ \t]*")
-_TEXT = re.compile(r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""' + r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''", re.DOTALL)
-_COMMENT = re.compile(r"#[^\n]*")
 _DYNAMIC = re.compile(
     r"\b(?:__getattr__|globals\(|locals\(|vars\(|setattr\(|exec\(|sys\.modules|__path__|_LazyModule|lazy|attach\(|import_module)"
 )
 """What may give a module names that its text does not contain."""
 _ADDS_MODULES = re.compile(r"\b(?:sys\.modules|__path__|meta_path|extend_path|path_hooks|_LazyModule|exec\()")
 """What may make a module importable that has no file: names of the package, ``__getattr__`` included, do not."""
+_CALLED = re.compile(r"^(\w+)\(", re.MULTILINE)
 _LAZY = ("def __getattr__(", "_LazyModule", "_import_structure")
 _LOADS = ("import_module", "_LazyModule", "__import__", "attach")
 _OF_MODULES = frozenset(("__doc__", "__name__", "__file__", "__package__", "__spec__", "__loader__", "__path__", "__dict__"))
@@ -37,30 +30,6 @@ _LIMIT = 6000
 """Files that are read at most; what lies beyond them is unknown."""
 _CLOSED = frozenset(("torch", "triton", "nvidia", "numpy"))
 """Packages whose own imports are not followed: they are many, and lead to nothing else."""
-
-
-@record(frozen=True)
-class Statement:
-    """``from module import name`` in a file (``name`` is ``None`` for ``import module``).
-
-    ``importer`` is the module of the file; ``when`` says what an indented statement depends on.
-    """
-
-    importer: str
-    path: str
-    module: str
-    name: str | None
-    text: str = ""
-    when: str = ""
-
-    @property
-    def line(self) -> int:
-        """Where the statement is; 0 if it cannot be found."""
-        at = self._source().find(self.text)
-        return self._source().count("\n", 0, at) + 1 if self.text and at >= 0 else 0
-
-    def _source(self) -> str:
-        return _text_of(self.path)
 
 
 class Files:
@@ -203,7 +172,7 @@ class Followed:
         return self._lazy[module]
 
     def _text(self, module: str) -> str:
-        return _text_of(self._files.find(module) or "")
+        return text_of(self._files.find(module) or "")
 
     def _binds(self, module: str, name: str) -> bool:
         """Whether a module defines a name itself, or gets it from what it has imported already."""
@@ -217,7 +186,7 @@ class Followed:
     def _stated_home(self, module: str, name: str) -> str | None:
         """The module that a lazy one names for type checkers."""
         path = self._files.find(module)
-        stated = (each for each in _read(module, path, _ANYWHERE) if each.name == name) if path else ()
+        stated = (each for each in imports_in(module, path, ANYWHERE) if each.name == name) if path else ()
         return next((each.module for each in stated), None)
 
     def _enter(self, module: str, importer: Statement) -> tuple[Statement, ...]:
@@ -237,8 +206,8 @@ class Followed:
 
     def _followed(self, module: str, path: str) -> Iterator[Statement]:
         own = module.partition(".")[0]
-        for each in _read(module, path, _AT_MARGIN if self._but is None else _ANYWHERE):
-            if not each.when or (each.when == _CONDITION and (own, each.module.partition(".")[0]) not in (self._but or ())):
+        for each in imports_in(module, path, AT_MARGIN if self._but is None else ANYWHERE):
+            if not each.when or (each.when == CONDITION and (own, each.module.partition(".")[0]) not in (self._but or ())):
                 yield each
 
     def dispensable(self) -> frozenset[tuple[str, str]]:
@@ -248,7 +217,7 @@ class Followed:
             path, own = self._files.find(module), module.partition(".")[0]
             if path and own not in _CLOSED:
                 found |= {
-                    (own, each.module.partition(".")[0]) for each in _read(module, path, _ANYWHERE) if each.when == _HANDLED
+                    (own, each.module.partition(".")[0]) for each in imports_in(module, path, ANYWHERE) if each.when == HANDLED
                 }
         return frozenset(found)
 
@@ -268,10 +237,12 @@ class Followed:
         if not path or module.partition(".")[0] in _CLOSED or module in seen:
             return module in seen
         seen.add(module)
-        text = _text_of(path)
+        text = text_of(path)
         if not text or name in _OF_MODULES or _mentions(text, name) or _DYNAMIC.search(text):
             return False
-        stars = [each for each in _read(module, path, _ANYWHERE) if each.name == "*"]
+        if _ADDS_MODULES.search(self._called(module, path)):
+            return False
+        stars = [each for each in imports_in(module, path, ANYWHERE) if each.name == "*"]
         return all(self._lacks(each.module, name, seen) for each in stars)
 
     def _is_closed(self, package: str) -> bool:
@@ -279,18 +250,24 @@ class Followed:
         path = self._files.find(package)
         if not path or not path.endswith("__init__.py") or package.partition(".")[0] in _CLOSED:
             return False
-        return _ADDS_MODULES.search(_text_of(path)) is None
+        return _ADDS_MODULES.search(text_of(path) + self._called(package, path)) is None
+
+    def _called(self, module: str, path: str) -> str:
+        """The text of the modules that a module imports a function from and calls it at once, which may add modules."""
+        called = frozenset(_CALLED.findall(text_of(path)))
+        homes = {each.module for each in imports_in(module, path, AT_MARGIN) if each.name in called} if called else ()
+        return "".join(text_of(self._files.find(home) or "") for home in homes)
 
     def registers(self, module: str, importer: str) -> bool:
         """Whether something that runs may provide a module: in ``sys.modules``, or a copy of it in the importer's package."""
         names = (f'sys.modules["{module}', f"sys.modules['{module}")
-        if any(name in text for each in self.run if (text := _text_of(self._files.find(each) or "")) for name in names):
+        if any(name in text for each in self.run if (text := text_of(self._files.find(each) or "")) for name in names):
             return True
         own = importer.partition(".")[0]
         root = self._files.find(own)
         if root is None or not root.endswith("__init__.py") or not _lies_below(os.path.dirname(root), module):
             return False
-        mine = (_text_of(self._files.find(each) or "") for each in self.run if each.partition(".")[0] == own)
+        mine = (text_of(self._files.find(each) or "") for each in self.run if each.partition(".")[0] == own)
         return any("sys.path" in text for text in mine)
 
     def old_protobuf(self) -> Iterator[str]:
@@ -298,64 +275,8 @@ class Followed:
         for module in self.run:
             if module.endswith("_pb2"):
                 path = self._files.find(module)
-                if path and _OLD_PROTOBUF in _text_of(path):
+                if path and _OLD_PROTOBUF in text_of(path):
                     yield module
-
-
-def _read(module: str, path: str, pattern: re.Pattern[str]) -> Iterator[Statement]:
-    text = _TEXT.sub("", _text_of(path))
-    inside = module if path.endswith("__init__.py") else module.rpartition(".")[0]
-    for found in pattern.finditer(text):
-        origin, names, modules = found.groups()
-        tried = found[0].startswith("try:")
-        start = text.rindex("\n", 0, found.start(1 if modules is None else 3)) + 1 if tried else found.start()
-        said = text[start : found.end()].partition("\n")[0]
-        when = _when(text, start) if said[0] in " \t" else ""
-        if tried and when == _CONDITION:
-            when = ""  # its handler raises
-        if modules is not None:
-            for each in _words(modules):
-                yield Statement(module, path, each, None, said, when)
-            continue
-        target = _absolute(origin, inside)
-        if target is None or target == "__future__":
-            continue
-        for each in _words(names):
-            yield Statement(module, path, target, each, said, when)
-
-
-def _words(listed: str) -> Iterator[str]:
-    """The names in a list, without those they are given by ``as``."""
-    if "#" in listed:
-        listed = _COMMENT.sub("", listed)
-    for each in listed.strip("() \t").replace("\\", " ").split(","):
-        words = each.split(None, 1)
-        if words:
-            yield words[0]
-
-
-_CONDITION, _HANDLED, _LATER = "condition", "handled", "later"
-"""An indented statement runs under an ``if``; a failure of it is handled; or it runs later, if at all."""
-
-
-def _when(text: str, at: int) -> str:
-    """What an indented statement depends on, by the lines above it that open its blocks."""
-    found = _INDENT.match(text, at)
-    depth = len(found[0]) if found is not None else 0
-    while depth and at > 0:
-        above = text.rfind("\n", 0, at - 1) + 1
-        line = text[above : at - 1]
-        at, indent = above, len(line) - len(line.lstrip())
-        if not line.strip() or indent >= depth or line.lstrip().startswith(("#", ")")):
-            continue
-        depth, block = indent, line.strip()
-        if block.startswith(("def ", "async ", "class ", "except", "if TYPE_CHECKING", "if typing.TYPE_CHECKING")):
-            return _LATER
-        if block.startswith("try"):
-            handler = re.compile(rf"^{line[:indent]}except[^\n]*\n\s*(\w*)", re.MULTILINE).search(text, at)
-            if handler is None or handler[1] != "raise":
-                return _HANDLED
-    return _CONDITION
 
 
 def _lies_below(folder: str, module: str) -> bool:
@@ -373,28 +294,3 @@ def _mentions(text: str, name: str) -> bool:
             return True
         at = text.find(name, end)
     return False
-
-
-def _absolute(origin: str, inside: str) -> str | None:
-    rest = origin.lstrip(".")
-    dots = len(origin) - len(rest)
-    if not dots:
-        return origin or None
-    parts = inside.split(".")
-    if dots > len(parts) or not inside:
-        return None
-    base = ".".join(parts[: len(parts) - dots + 1])
-    return f"{base}.{rest}" if rest else base
-
-
-_texts: dict[str, str] = {}
-
-
-def _text_of(path: str) -> str:
-    if path not in _texts:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                _texts[path] = file.read()
-        except OSError:
-            _texts[path] = ""
-    return _texts[path]

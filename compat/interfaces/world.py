@@ -123,6 +123,11 @@ class World:
             return UNKNOWN  # another distribution may add it to this namespace package
         return absent(surface, package, name)
 
+    def shares(self, top: str) -> bool:
+        """Whether a top-level module is a folder without ``__init__``, into which other distributions put modules as well."""
+        surface = self.surface_of(top)
+        return surface is not None and surface.holds(top) == "folder"
+
     def attribute(self, of: Meaning, name: str) -> Meaning:
         if of.kind == "module" and of.surface is not None:
             return self.names(of.surface).get(of.module, name)

@@ -86,3 +86,12 @@ def test_generated_code_takes_linear_time_and_loses_no_finding(tmp_path: Path, m
 
     assert judge(250) == 250
     assert_linear(judge, int, 2_000)
+
+
+@pytest.mark.parametrize(("others", "errors"), [({}, 1), ({"optimum-onnx": "0.0.2"}, 0), ({"transformers": "4.55.4"}, 1)])
+def test_a_module_that_another_part_of_a_namespace_package_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: dict[str, str], errors: int
+) -> None:
+    monkeypatch.undo()  # the shipped tables
+    found = _found(tmp_path, "from optimum.onnxruntime import ORTQuantizer\n", optimum="2.0.0", **others)
+    assert len(found) == errors
