@@ -214,6 +214,8 @@ class Calls:
     def _peft(self, call: _Call) -> None:
         if call.name == "get_peft_model" or (call.name.endswith("Config") and call.name != "PeftConfig"):
             self._on("peft", call)
+            if call.name == "PrefixTuningConfig":
+                self._on("prefix-tuning", call)
         elif call.name == "prepare_model_for_kbit_training":
             self._options(call, ("use_gradient_checkpointing",))
 

@@ -360,3 +360,8 @@ def test_a_configuration_of_trl_without_a_precision(script: Path, text: str, on:
     imports = "from trl import GRPOConfig, ModelConfig, SFTConfig\nfrom transformers import TrainingArguments\nfrom other import options\n"
     script.write_text(f"{imports}{text}\n")
     assert ("default-precision" in (read_script(script.name).workload.features or ())) is on
+
+
+def test_prefix_tuning(script: Path) -> None:
+    found = read(script, "from peft import PrefixTuningConfig, get_peft_model\nPrefixTuningConfig(num_virtual_tokens=2)\n")
+    assert set(found.workload.features or ()) == {"peft", "prefix-tuning"}
