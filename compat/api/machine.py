@@ -37,12 +37,12 @@ def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
     installed = read_installed(target)
     hardware = read_hardware(variables)
     system = read_system()
-    distributions = _known(installed.distributions, target.folders, matrix)
+    distributions = _known(installed.distributions, installed.folders, matrix)
     environment = Environment(
         python=target.version, os=system.os, machine=system.machine, platform=system.platform, glibc=system.glibc,
         distributions=distributions, distributions_complete=True, accelerators=hardware.accelerators,
         driver=hardware.driver, driver_state=hardware.driver_state, cuda_toolkit=hardware.cuda_toolkit,
-        variables=relevant(variables, matrix.variables), workload=_workload(variables), folders=target.folders,
+        variables=relevant(variables, matrix.variables), workload=_workload(variables), folders=installed.folders,
     )  # fmt: skip
     notes = (*installed.notes, *hardware.notes)
     return Machine(
@@ -68,8 +68,8 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
                 if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
     environment = Environment(
         python=target.version, os=system.os, machine=system.machine, glibc=system.glibc, variables=set_here or None,
-        distributions=_known(installed.distributions, target.folders, matrix),
-        distributions_complete=True, folders=target.folders,
+        distributions=_known(installed.distributions, installed.folders, matrix),
+        distributions_complete=True, folders=installed.folders,
     )  # fmt: skip
     return environment, installed.notes
 

@@ -15,7 +15,7 @@ from compat.interfaces.code.releases import Releases
 from compat.interfaces.needs import verdict_on
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
-from compat.model import Environment, Finding, Fix, Location, normalized
+from compat.model import Environment, Finding, Fix, Location, normalized, of_no_index
 from compat.versions import is_version
 
 if TYPE_CHECKING:
@@ -324,18 +324,18 @@ def judge_imports(environment: Environment) -> Iterator[Finding]:
             if top and not optional and top not in own and top not in seen:
                 seen.add(top)
                 if _is_missing(top, environment):
-                    yield _missing_module(top, file, each.line)
+                    yield _missing_module(top, file, each.line, environment)
 
 
 def _is_missing(top: str, environment: Environment) -> bool:
     """Whether nothing provides a module: no matching distribution, and no file on the import path."""
     known = providers(top)
-    names = {copy.name for copy in environment.distributions or ()}
-    if not names.isdisjoint((*known, normalized(top))):
-        return False
-    if environment.folders is not None:
-        return not any(_lies_in(folder, top) for folder in environment.folders)
-    return bool(known)
+    listed = [copy for copy in environment.distributions or () if copy.name in (*known, normalized(top))]
+    if environment.folders is None:
+        return bool(known) and not listed
+    if any(of_no_index(copy) or copy.name == tracked().get(top) for copy in listed):
+        return False  # an editable installation may provide it from anywhere; the tables say more of these releases
+    return not any(_lies_in(folder, top) for folder in environment.folders)
 
 
 def providers(top: str) -> tuple[str, ...]:
@@ -370,16 +370,20 @@ def _listed(folder: str) -> tuple[str, ...]:
     return _listings[folder]
 
 
-def _missing_module(top: str, file: CodeFile, line: int) -> Finding:
+def _missing_module(top: str, file: CodeFile, line: int, environment: Environment) -> Finding:
     known = providers(top)
-    name = known[0] if known else normalized(top)
+    versions = {copy.name: copy.version for copy in environment.distributions or ()}
+    here = next((name for name in (*known, normalized(top)) if name in versions), None)
+    name = here or (known[0] if known else normalized(top))
     command = f"pip install {name}" if known else None
     text = f"{name} provides {top}" if known else f"install the package that provides {top}"
+    if here is not None:
+        text, command = f"{here} {versions[here]} was installed without it: another release", f"pip install -U {here}"
     return Finding(
         rule=f"missing-{name}", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
         title=f"{os.path.basename(file.path)} imports {top}, which no installed package provides",
         why=f"The import is unconditional, so the script fails with ModuleNotFoundError: No module named '{top}'.",
-        packages={name: None} if known else {}, facts=("workload",),
-        fixes=(Fix("pin", name if known else None, None, text, command),), evidence=(_GUIDE,), here=file.place(line),
+        packages={name: versions.get(name)} if known or here else {}, facts=("workload",),
+        fixes=(Fix("pin", name if known or here else None, None, text, command),), evidence=(_GUIDE,), here=file.place(line),
         location=Location(file.path, None if file.is_notebook else line),
     )  # fmt: skip

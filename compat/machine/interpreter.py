@@ -36,10 +36,14 @@ class Target:
 
 @record(frozen=True)
 class Installed:
-    """The distributions installed for a target. If one folder has two versions, ``distributions`` contains both."""
+    """The distributions installed for a target. If one folder has two versions, ``distributions`` contains both.
+
+    ``folders`` are those of the import path: the target's, and those that its ``.pth`` files add.
+    """
 
     target: Target
     distributions: tuple[Distribution, ...]
+    folders: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -102,7 +106,7 @@ def read_installed(target: Target) -> Installed:
                 linked for name in names if name.endswith(".pth") and name[0] != "." for linked in _pth_folders(folder, name)
             ]
     distributions = tuple(copy for name in sorted(found) for copy in found[name])
-    return Installed(target=target, distributions=distributions, notes=tuple(notes))
+    return Installed(target=target, distributions=distributions, folders=tuple(dict.fromkeys(folders)), notes=tuple(notes))
 
 
 def _in_folder(folder: str, names: list[str], notes: list[str]) -> dict[str, list[Distribution]]:
@@ -206,6 +210,8 @@ def _interpreter(path: str) -> Target:
         return _interpreter(real)
     if not start.startswith(_PROGRAMS):
         raise InputError("is not a Python interpreter: it is not an executable", path)
+    if not any(name in os.path.basename(os.path.realpath(path)).lower() for name in ("python", "pypy")):
+        raise InputError("is not a Python interpreter: it is another program", path)
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(path)))
     folders = _site_packages(prefix, of=os.path.basename(os.path.realpath(path)))
     if not folders:

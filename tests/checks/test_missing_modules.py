@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.checks.code import judge_imports
-from compat.model import Distribution, Environment, Finding, Workload
+from compat.model import Distribution, Environment, Finding, Source, Workload
 
 
 def missing(
@@ -59,3 +59,24 @@ def test_the_folders_of_an_installation_decide_about_modules_that_no_table_knows
     (found,) = missing(tmp_path, code, folders=(str(folder),))
     assert found.title == "train.py imports gone, which no installed package provides"
     assert found.fixes[0].command is None
+
+
+def test_a_distribution_that_was_installed_without_its_module(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (found,) = missing(tmp_path, "import autotrain\n", "autotrain", folders=(str(folder),))
+    assert (found.rule, found.packages) == ("missing-autotrain", {"autotrain": "1.0"})
+    assert found.fixes[0].command == "pip install -U autotrain"
+    # tables say which releases have a module of theirs
+    assert missing(tmp_path, "import trl\n", "trl", folders=(str(folder),)) == []
+
+
+def test_an_editable_installation_may_be_anywhere(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import mine\n", encoding="utf-8")
+    copies = (Distribution("mine", "1.0", source=Source("directory")),)
+    workload = Workload(code=(str(script),))
+    environment = Environment(
+        distributions=copies, distributions_complete=True, workload=workload, folders=(str(tmp_path / "x"),)
+    )
+    assert list(judge_imports(environment)) == []

@@ -177,6 +177,16 @@ def test_pth_files_add_folders_and_their_code_is_not_run(site: Path, tmp_path: P
     found, _ = installed(tmp_path / "env")
     assert found["editable-thing"][0].version == "1.0"
     assert not marker.exists()
+    assert read_installed(target_at(str(tmp_path / "env"))).folders == (str(site), str(linked))
+
+
+def test_another_program_is_no_interpreter(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "env"
+    program.parent.mkdir()
+    program.write_bytes(b"\x7fELF")
+    (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    with pytest.raises(InputError, match="not a Python interpreter: it is another program"):
+        target_at(str(program))
 
 
 def test_conda_packages_are_told_by_their_installer(tmp_path: Path) -> None:
