@@ -198,6 +198,8 @@ def _composed(text: str, file: str) -> Value | None:
             raise InputError("has an unresolved merge conflict", file, text.count("\n", 0, conflict) + 1) from None
         mark = problem.problem_mark or problem.context_mark
         message = problem.problem or problem.context or "not understood"
+        if "nesting depth" in message:  # the C parser has a limit of its own
+            raise InputError("cannot be parsed: nested too deeply", file, mark.line + 1 if mark else None) from None
         # at the end of a text without a final line ending, libyaml counts one line too many
         line = min(mark.line + 1, len(f"{text}.".splitlines())) if mark else None
         raise InputError(f"is not YAML: {message}", file, line) from None

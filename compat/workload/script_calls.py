@@ -12,7 +12,7 @@ from compat.workload.draft import UNKNOWN, Draft, precision_word, whole
 from compat.workload.trainers import is_config, trainer_of
 
 if TYPE_CHECKING:
-    from compat.workload.script_names import Names, Visit
+    from compat.workload.script_names import Names, Scope, Visit
 
 
 _TRAINER_KEYWORDS = ("packing", "use_liger", "model_init_kwargs")
@@ -56,6 +56,7 @@ class Calls:
         self._padded: list[_Call] = []
         self._without_precision: list[_Call] = []
         self._sets_precision = False
+        self._engines: set[Scope] = set()
         self.variables: dict[str, str] = {}
         self.given: list[Option] = []
 
@@ -263,7 +264,17 @@ class Calls:
         """Return the value of the first argument, which may be passed by keyword."""
         return self._names.value(call.node.args[0], call.scope) if call.node.args else call.keywords.get(name)
 
+    def _prepared(self, call: _Call) -> None:
+        """``accelerator.prepare(…)``, which initializes DeepSpeed where that is used."""
+        self._engines.add(call.scope)
+
+    def _adds_modules(self, call: _Call) -> None:
+        """A call that adds modules to a model. Nodes come in source order: an engine that is known already wraps the model."""
+        if call.scope in self._engines:
+            self._on("late-modules", call)
+
     def _deepspeed(self, call: _Call) -> None:
+        self._engines.add(call.scope)
         value = call.keywords.get("config", call.keywords.get("config_params"))
         self._on("deepspeed", call)
         if isinstance(value, (dict, str)):
@@ -344,5 +355,6 @@ _ROOTS: dict[str, Callable[[Calls, _Call], None]] = {
 _METHODS: dict[str, Callable[[Calls, _Call], None]] = {
     "gradient_checkpointing_enable": _turns_on("gradient-checkpointing"),
     "gradient_checkpointing_disable": Calls._checkpointing_off,
-    "train": _takes("resume_from_checkpoint"), "generate": Calls._generate,
+    "train": _takes("resume_from_checkpoint"), "generate": Calls._generate, "prepare": Calls._prepared,
+    "add_adapter": Calls._adds_modules, "load_adapter": Calls._adds_modules, "get_peft_model": Calls._adds_modules,
 }  # fmt: skip

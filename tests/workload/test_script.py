@@ -362,6 +362,21 @@ def test_a_configuration_of_trl_without_a_precision(script: Path, text: str, on:
     assert ("default-precision" in (read_script(script.name).workload.features or ())) is on
 
 
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        ("engine, *_ = deepspeed.initialize(model=model)\nmodel.add_adapter('second', config)", True),
+        ("model = accelerator.prepare(model)\nmodel.load_adapter('folder')", True),
+        ("model.add_adapter('first', config)\nengine, *_ = deepspeed.initialize(model=model)", False),
+        ("def start():\n    return deepspeed.initialize(model=model)\nmodel.add_adapter('first', config)", False),
+        ("model.add_adapter('first', config)", False),
+    ],
+)
+def test_modules_that_are_added_after_the_engine_wraps_the_model(script: Path, text: str, late: bool) -> None:
+    script.write_text(f"import deepspeed\n{text}\n")
+    assert ("late-modules" in (read_script(script.name).workload.features or ())) is late
+
+
 def test_prefix_tuning(script: Path) -> None:
     found = read(script, "from peft import PrefixTuningConfig, get_peft_model\nPrefixTuningConfig(num_virtual_tokens=2)\n")
     assert set(found.workload.features or ()) == {"peft", "prefix-tuning"}
