@@ -37,9 +37,19 @@ _TILES = (
 
 
 def _modules() -> list[ModuleType]:
-    """Every module of the package but those of the probes' child, which import torch."""
+    """Every module of the package but those of the probes' child, which import torch, and integrations of what is not installed."""
     names = [each.name for each in pkgutil.walk_packages(compat.__path__, "compat.")]
-    return [importlib.import_module(name) for name in names if ".probe.child" not in name and not name.endswith("__main__")]
+    names = [name for name in names if ".probe.child" not in name and not name.endswith("__main__")]
+    return [module for name in names if (module := _imported(name)) is not None]
+
+
+def _imported(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if not name.startswith("compat.integrations.") or (missing.name or "").partition(".")[0] == "compat":
+            raise
+        return None
 
 
 def _held(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
