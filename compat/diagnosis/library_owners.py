@@ -87,7 +87,7 @@ _ENVIRONMENT = re.compile(r"[/\\](?:envs|venvs|virtualenvs|\.venvs)[/\\][^/\\\s:
 def packages_in(text: str) -> list[str]:
     """Return the distributions whose compiled modules or sources a path or message names."""
     parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`()\[\],]+", _ENVIRONMENT.sub("/", text)))
-    named = (EXTENSIONS.get(part) or EXTENSIONS.get(part.lower()) for part in parts)
+    named = (EXTENSIONS.get(part) or EXTENSIONS.get(part.lower().removeprefix("lib")) for part in parts)
     return list(dict.fromkeys(name for name in named if name is not None))
 
 

@@ -13,10 +13,11 @@ AMD = (
         re.compile(
             r"No HIP GPUs are available|hipErrorNoDevice|no ROCm-capable device is detected"
             r"|rocBLAS error: [^\n]{0,60}No devices found"
+            r"|(?:Unable to open|Permission denied:? ?)[^\n]{0,12}/dev/(?:kfd|dri/renderD)"
         ),
         "No AMD GPU is visible to the process",
         "The container was started without /dev/kfd and /dev/dri, the user may not open them, or a variable hides the devices.",
-        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable", "rocBLAS error"),
+        hints=("HIP GPUs", "hipErrorNoDevice", "ROCm-capable", "rocBLAS error", "/dev/"),
         facts=("driver", "accelerators", "variables"),
         packages=("torch",),
         fixes=(
@@ -24,6 +25,9 @@ AMD = (
                 "launch",
                 text="give the container its GPUs",
                 command="docker run --device /dev/kfd --device /dev/dri --group-add video",
+            ),
+            Fix(
+                "config", text="let the user open the devices, then log in again", command="sudo usermod -aG render,video $USER"
             ),
             Fix(
                 "env-var",

@@ -147,11 +147,12 @@ BINARIES = (
             r"DLL load failed while importing (?P<module>\w{1,60}): (?:The specified procedure could not be found"
             r"|Die angegebene Prozedur|La procédure spécifiée|No se encontró el proceso especificado|找不到指定的程序"
             r"|指定されたプロシージャ|Не найдена указанная процедура)"
+            r"|\[WinError 127\][^\n]{0,200}?(?P<module_2>[\w.-]{1,60})\.(?:dll|pyd)\""
         ),
         "{package} is compiled for other libraries than those that are installed",
         "Windows loaded the compiled module {module} and the libraries that it is linked to, but one of them does not have a "
         "function that it calls. For an extension of torch that is torch itself: its C++ ABI changes between releases.",
-        hints=("DLL load failed",),
+        hints=("DLL load failed", "WinError 127"),
         facts=("os", "build"),
         packages=("{module}",),
         fixes=(
@@ -165,6 +166,7 @@ BINARIES = (
         re.compile(
             r"DLL load failed while importing (?P<module>\w{1,60})|\[WinError 126\][^\n]{0,200}?"
             r"(?P<module_2>[\w.-]{1,60}\.dll)|Error loading \"[^\"\n]{0,300}?(?P<module_3>[\w.-]{1,60}\.dll)\""
+            r"|Could not find module '[^'\n]{0,300}?(?P<module_4>[\w.-]{1,60}\.dll)' \(or one of its dependencies\)"
         ),
         "A Windows library that {module} needs is missing",
         "Its compiled module was found, but not one of the libraries it is linked against: the Visual C++ runtime, a CUDA "
@@ -173,6 +175,7 @@ BINARIES = (
             "DLL load failed",
             "WinError 126",
             "Error loading",
+            "Could not find module",
         ),
         facts=("os", "build", "platform"),
         fixes=(
@@ -386,11 +389,14 @@ BINARIES = (
     ),
     Symptom(
         "operators-not-loaded",
-        re.compile(r"'_OpNamespace' '(?P<space>\w{1,40})' object has no attribute '(?P<operator>\w{1,80})'"),
+        re.compile(
+            r"'_OpNamespace' '(?P<space>\w{1,40})' object has no attribute '(?P<operator>\w{1,80})'"
+            r"|\b[Oo]perator (?P<space_2>\w{1,40})::(?P<operator_2>\w{1,80}) does not exist"
+        ),
         "The compiled operators torch.ops.{space} are not loaded, or are of another release ({operator})",
         "A package registers them when its compiled module is imported. That import failed before (its warning stands above), "
         "or the module was built from another release than the Python code.",
-        hints=("'_OpNamespace'",),
+        hints=("'_OpNamespace'", "perator "),
         explained_by=("build-", "requires-torch"),
         facts=("build", "install"),
         else_packages=("torch",),

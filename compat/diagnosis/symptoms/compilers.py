@@ -120,11 +120,12 @@ COMPILERS = (
             r"(?:only supported (?:on|with)|[Rr]equires?|[Nn]eeds?) (?:NVIDIA )?CUDA (?:[Tt]oolkit )?(?:version )?(?:>= ?)?"
             r"(?P<least>\d{1,2}\.\d{1,2})\+?(?: (?:and|or) (?:above|newer|higher|later|greater))?"
             r"|CUDA (?:version )?(?P<least_2>\d{1,2}\.\d{1,2}) or (?:above|newer|higher|later|greater) is required"
+            r"|nvcc version must be at least (?P<least_3>\d{1,2}\.\d{1,2})"
         ),
         "{package} requires CUDA {least} or newer",
         "A build takes the release of nvcc, which CUDA_HOME or PATH points to. The number that nvidia-smi shows is the newest "
         "CUDA that the driver supports, and says nothing about nvcc. At run time, the CUDA that torch is built for counts.",
-        hints=("CUDA",),
+        hints=("CUDA", "nvcc version"),
         effect="install",
         facts=("cuda_toolkit", "variables", "build"),
         fixes=(
@@ -164,15 +165,12 @@ COMPILERS = (
     Symptom(
         "no-nvcc",
         re.compile(
-            r"CUDA_HOME environment variable is not set|nvcc was not found|nvcc: (?:command )?not found|No such file or "
-            r"directory: '[^'\n]{0,200}/bin/nvcc'"
+            r"CUDA_HOME environment variable is not set|Cannot find CUDA_HOME|nvcc was not found|nvcc: (?:command )?not found"
+            r"|No such file or directory: '[^'\n]{0,200}/bin/nvcc'"
         ),
         "A package is built from source, but no CUDA toolkit is installed",
         "No wheel matches this torch, Python and system, so the package is built from source, which needs nvcc.",
-        hints=(
-            "CUDA_HOME environment variable",
-            "nvcc",
-        ),
+        hints=("CUDA_HOME", "nvcc"),
         effect="install",
         facts=("cuda_toolkit", "variables", "build"),
         fixes=(

@@ -230,7 +230,8 @@ CUDA_ERRORS = (
     Symptom(
         "no-gpu-visible",
         re.compile(
-            r"Failed to infer device type|No platform detected, vLLM is running on UnspecifiedPlatform"
+            r"Failed to infer device type|Device string must not be empty"
+            r"|No platform detected, vLLM is running on UnspecifiedPlatform"
             r"|\b(?:CUDA|cuda|GPU) is not available\b|torch\.cuda\.is_available\(\)`? (?:is|returned|returns|was) False"
             r"|\bNo (?:CUDA )?GPUs? (?:was |were |is |are )?(?:found|detected|available)|NVML Shared Library Not Found"
             r"|NVIDIA-SMI has failed because it couldn't communicate|NVML_ERROR_(?:DRIVER_NOT_LOADED|LIBRARY_NOT_FOUND)"
@@ -239,7 +240,7 @@ CUDA_ERRORS = (
         "The container was started without its GPUs, the machine has no working driver ('nvidia-smi' shows it), torch is a "
         "build for the CPU or for another vendor's GPUs, or a variable hides the devices. vLLM detects GPUs through NVML, "
         "the library of nvidia-smi, or amdsmi.",
-        hints=("infer device", "No platform", "is not available", "is_available", "No ", "NVML", "NVIDIA-SMI"),
+        hints=("infer device", "Device string", "No platform", "is not available", "is_available", "No ", "NVML", "NVIDIA-SMI"),
         explained_by=("build-torch-cpu-only", "build-torch-vendor", "build-torch-driver"),
         facts=("driver", "accelerators", "build", "variables"),
         else_packages=("torch",),

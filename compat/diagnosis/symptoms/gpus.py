@@ -25,10 +25,14 @@ _OTHER_TORCH = Fix(
 GPUS = (
     Symptom(
         "container-driver",
-        re.compile(r"unsatisfied condition: (?P<what>cuda|driver|brand|arch) ?(?P<spec>[<>=]{1,2} ?[\d.]{1,20})"),
+        re.compile(
+            r"(?:unsatisfied condition:|requirements not met:) {0,3}\n?(?P<what>cuda|driver|brand|arch) ?"
+            r"(?P<spec>[<>=]{1,2} ?[\d.]{1,20})"
+        ),
         "The image requires {what}{spec}, which the host's driver does not satisfy",
-        "nvidia-container-cli compares NVIDIA_REQUIRE_CUDA in the image with the host's driver before the container starts.",
-        hints=("unsatisfied condition:",),
+        "NVIDIA's container toolkit compares NVIDIA_REQUIRE_CUDA in the image with the host's driver before the container "
+        "starts.",
+        hints=("unsatisfied condition:", "requirements not met:"),
         facts=("driver", "cuda_toolkit", "variables"),
         fixes=(
             _NEW_DRIVER,

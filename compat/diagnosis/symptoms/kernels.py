@@ -44,6 +44,7 @@ KERNELS = (
             r"\b(?:[Ee]xpected|only (?:runs|works|supported|available)(?: on)?|[Oo]nly supports?|requires?|must be) "
             r"(?:NVIDIA )?(?:Hopper|Blackwell|Ampere|Ada|(?:sm|SM)_?\d{2,3}[af]?)"
             r"(?:(?:,? (?:or|and) |/|, )(?:Hopper|Blackwell|(?:sm|SM)_?\d{2,3}[af]?)){0,4}"
+            r"|\b[Oo]nly (?:Hopper|Blackwell|Ampere|Ada)\b[^\n]{0,60}\bGPUs? (?:is|are) supported"
             r"|(?:\.cuh?|\.hpp):\d{1,5}\W{0,3} (?:Assertion failed: )?[Uu]nsupported (?:GPU )?arch(?:itecture)?"
             r"|layout\.hpp:\d{1,4}\W{0,3} Unknown recipe|Failed to open: \S{0,200}\s?\S{0,100}/sm_?\d{2,3}\w{0,60}\.cuh"
             r"|is not supported on (?:this|the current) (?:GPU|device|architecture|platform)|[Uu]nsupported compute capability"

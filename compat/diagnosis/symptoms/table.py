@@ -10,10 +10,14 @@ from compat.diagnosis.symptoms.cuda_errors import CUDA_ERRORS
 from compat.diagnosis.symptoms.gpus import GPUS
 from compat.diagnosis.symptoms.installers import INSTALLERS
 from compat.diagnosis.symptoms.kernels import KERNELS
+from compat.diagnosis.symptoms.loading import LOADING
 from compat.diagnosis.symptoms.numerics import NUMERICS
 from compat.diagnosis.symptoms.processes import PROCESSES
 from compat.diagnosis.symptoms.python import PYTHON
+from compat.diagnosis.symptoms.source_builds import SOURCE_BUILDS
 
 SYMPTOMS = (
-    *BINARIES, *AMD, *GPUS, *CUDA_ERRORS, *COMMUNICATION, *PROCESSES, *PYTHON, *COMPILERS, *NUMERICS, *KERNELS, *INSTALLERS,
+    *LOADING, *BINARIES, *AMD, *GPUS, *CUDA_ERRORS, *COMMUNICATION, *PROCESSES, *PYTHON, *SOURCE_BUILDS, *COMPILERS, *NUMERICS,
+    *KERNELS, *INSTALLERS,
 )  # fmt: skip
+"""All symptoms, in matching order: more specific ones come first."""

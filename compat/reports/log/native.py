@@ -93,6 +93,13 @@ _NATIVE = (
     _Native(FAILURE, "CMake Error"),
     _Native(FAILURE, "error: ", r"^\S{1,400}?[:(]\d+(?:[:,]\d+)?\)?: (?:fatal )?error: "),
     _Native(FAILURE, "cannot find -l"),
+    _Native(FAILURE, "unsupported Microsoft Visual Studio version"),
+    _Native(FAILURE, "Killed signal terminated program"),
+    # containers and file formats
+    _Native(FAILURE, "unsatisfied condition: "),
+    _Native(FAILURE, "requirements not met:"),
+    _Native(FAILURE, "not compatible with this version of TensorRT"),
+    _Native(FAILURE, "unknown model architecture: "),
     # warnings that are easily overlooked
     _Native(NOTICE, "is not compatible with the current PyTorch installation"),
     _Native(NOTICE, "current PyTorch install supports"),
