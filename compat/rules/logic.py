@@ -202,7 +202,16 @@ def _installed_from(condition: InstalledFrom, facts: Facts) -> bool | None:
     found = facts.package(condition.name)
     if not isinstance(found, list):
         return None if found is None else False
-    return _agreed(None if copy.source is None else copy.source.kind in condition.kinds for copy in found)
+    return _agreed(_is_from(copy, condition.kinds) for copy in found)
+
+
+def _is_from(copy: Distribution, kinds: tuple[str, ...]) -> bool | None:
+    """A release with a local label (``2.1.0+cu118``) is from an index of its project: the public index takes none."""
+    if copy.source is None:
+        return None
+    if copy.source.kind == "index" and copy.version is not None and "+" in copy.version:
+        return False
+    return copy.source.kind in kinds
 
 
 def _has_code(condition: HasCode, facts: Facts) -> bool | None:

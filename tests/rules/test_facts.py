@@ -148,3 +148,20 @@ def test_an_installed_package_could_be_installed() -> None:
     installed = replace(described, distributions=(replace(package, requires=()),))
     found = [[each.rule for each in check(each).findings] for each in (described, installed)]
     assert ["tokenizers-013-no-python312" in rules for rules in found] == [True, False]
+
+
+@pytest.mark.parametrize(("version", "word"), [("2.0.1", "warning"), ("2.0.1+cu118", None), ("2.0.1+cpu", None)])
+def test_a_local_label_is_not_from_the_package_index(version: str, word: str | None) -> None:
+    found = check(
+        {
+            "distributions": [
+                {"name": "torch", "version": version, "source": "index"},
+                {"name": "numpy", "version": "1.26.4", "source": "index"},
+            ],
+            "distributions_complete": True,
+            "os": "linux",
+            "machine": "x86_64",
+        }
+    )
+    rules = {each.rule: each.severity for each in found.findings}
+    assert rules.get("torch-2-0-1-no-cuda-requirements") == word
