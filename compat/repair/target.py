@@ -152,6 +152,11 @@ class Target:
         return f"{'aarch64' if arm else 'x86_64'}-manylinux_2_{known}"
 
     @property
+    def next_patch(self) -> str:
+        """The second patch release of the target's Python, if the target is the first one, else ""."""
+        return f"{self.minor}.1" if self.python == f"{self.minor}.0" else ""
+
+    @property
     def uv_variables(self) -> dict[str, str]:
         """Environment variables for uv: the version of macOS, which defaults to the oldest."""
         return {"MACOSX_DEPLOYMENT_TARGET": ".".join(map(str, _MACOS))} if self.system == "darwin" else {}

@@ -76,8 +76,14 @@ class Checks:
 
 
 def accepted_by_uv(question: Question, target: Target, settings: Settings, *, offline: bool = False) -> tuple[bool | None, str]:
-    """Whether ``uv pip compile`` resolves the releases, without building anything; if not, its message. ``None``: unknown."""
+    """Whether ``uv pip compile`` resolves the releases, without building anything; if not, its message. ``None``: unknown.
+
+    uv reads the bound of ``python_full_version <= '3.11.0a6'`` as 3.11.0, so packages that it adds for the first patch release
+    have to be added for the next one, too.
+    """
     code, found, why = _compiled(question, target, settings, offline=offline)
+    if code == 0 and not found.keys() <= question.pins.keys() and (later := target.next_patch):
+        code, found, why = _compiled(question, target, settings, offline=offline, python=later)
     if code is None:
         return None, why
     if code:
@@ -133,7 +139,7 @@ def resolved_by_uv(
 
 
 def _compiled(
-    question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None
+    question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None, python: str = ""
 ) -> tuple[int | None, dict[str, str], str]:
     """The exit status of ``uv pip compile`` (``None`` if it did not finish), the resolved releases, and the error message."""
     uv = uv_binary()
@@ -144,7 +150,7 @@ def _compiled(
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
-        command += [*_of(target), *_access(settings, folder, offline=offline)]
+        command += [*_of(target, python), *_access(settings, folder, offline=offline)]
         command += [] if before is None else ["--exclude-newer", before]
         code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
     pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
@@ -179,8 +185,8 @@ def _asked(question: Question, folder: str) -> list[str]:
     return [str(wanted), *(["--override", str(overrides)] if question.overrides() else [])]
 
 
-def _of(target: Target) -> list[str]:
-    return ["--python-version", target.python, "--python-platform", target.uv_platform]
+def _of(target: Target, python: str = "") -> list[str]:
+    return ["--python-version", python or target.python, "--python-platform", target.uv_platform]
 
 
 def _with_indexes(settings: Settings, urls: tuple[str, ...]) -> Settings:

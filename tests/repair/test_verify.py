@@ -17,7 +17,7 @@ from compat.model import Environment, Source
 from compat.repair import verify
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
-from compat.repair.target import Need
+from compat.repair.target import Need, Target
 from compat.repair.uv import Question, brought_along, question
 from compat.repair.verify import Resolved, Verified, accepted_by_uv, installable_by_uv, resolved_by_uv
 from tests.index.server import IndexServer
@@ -114,6 +114,17 @@ def uv_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathF
 def test_what_uv_says(packages: Question, accepted: bool, why: str) -> None:
     found, said = checked(packages)
     assert (found, why in said) == (accepted, True), said
+
+
+@pytest.mark.usefixtures("uv_cache")
+def test_a_requirement_of_early_builds_of_a_python_is_no_requirement_of_its_releases() -> None:
+    """uv reads the bound as 3.11.0, the first patch release, which stands for all of 3.11."""
+    marked = {"coverage": {"1.0": {"requires": ["tomli; python_full_version <= '3.11.0a6'"]}}, "tomli": {"1.0": {}}}
+    for python, accepted in (("3.11", True), ("3.11.0", True), ("3.10", False)):
+        with IndexServer(marked) as server:
+            settings = Settings(sources=(IndexSource(server.url),), retries=0)
+            target = Target(Environment(python=python, os="linux", machine="x86_64"))
+            assert accepted_by_uv(Question({"coverage": "1.0"}), target, settings)[0] is accepted
 
 
 @pytest.mark.usefixtures("uv_cache")
