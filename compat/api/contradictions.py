@@ -72,12 +72,8 @@ def settled(case: Case, planner: Planner) -> Settled | None:
 
     Those of a project are refused: which of them is meant cannot be told, and other tools read them, too.
     """
-    if case.listing is None or case.file is None:
-        return None
-    known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = contradictions(case.listing, known, case.asked_choices or Requested())
-    found = tuple(each for each in found if each.finding.verdict == "hit" and not each.finding.selections)
-    if not found:
+    found = contradicting(case)
+    if not found or case.listing is None:
         return None
     chosen = case.listing.kind == "requirements"
     ways = [tuple(_choices(each, case.listing)) if chosen else () for each in found]
@@ -88,6 +84,15 @@ def settled(case: Case, planner: Planner) -> Settled | None:
     best = min(tried, key=lambda each: (not each.resolves, len(each.planner.errors)))
     changes = tuple(_change(each, best, tried) for each in best.choices)
     return Settled(tuple(each.finding for each in best.choices), changes, best.edits, best.case, best.planner)
+
+
+def contradicting(case: Case) -> tuple[Contradiction, ...]:
+    """The lines of a case's file that contradict each other, whatever is selected."""
+    if case.listing is None or case.file is None:
+        return ()
+    known = replace(case.environment, distributions=None, distributions_complete=False)
+    found = contradictions(case.listing, known, case.asked_choices or Requested())
+    return tuple(each for each in found if each.finding.verdict == "hit" and not each.finding.selections)
 
 
 def _choices(found: Contradiction, listing: Listing) -> Iterator[_Choice]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
 from compat.api.conda import from_conda_forge
-from compat.api.contradictions import Settled, settled
+from compat.api.contradictions import Settled, contradicting, settled
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
 from compat.errors import InputError
@@ -126,6 +126,8 @@ def repaired(
             break
         after = after or _as_written(case, plan, written, planner)
         plan = _resolved(plan, after) if later else plan
+        if contradictory := contradicting(after):
+            plan = replace(plan, refused=f"the edited file would contradict itself: {contradictory[0].finding.title}")
         if not plan.stands:
             break
         plan = _as_installed(case, plan, after)
@@ -333,12 +335,12 @@ def lock_alone(path: str) -> str:
 
 
 def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> Case:
-    """The case of the edited file: read again if the file itself is edited, else with the releases of the plan."""
+    """The case of the edited file, read again with its includes; that of a lock file has the releases of the plan."""
     assert case.file is not None
     assert case.listing is not None
     named = plan.changes if case.whole else [each for each in plan.changes if each.name not in plan.along]
     listing = moved_listing(case.listing, named)  # what goes along in an incomplete list is the installer's choice
-    if any(edit.path == case.file for edit in written.edits):
+    if written.edits and not format_of(case.file, read_content(case.file)).sources:
         with as_if_written(written.edits):
             content = read_content(case.file)
             read = [each for each in format_of(case.file, content).listings(case.file, content) if each.entries]

@@ -7,7 +7,7 @@ An exported environment has version and build of every package. Others have rang
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -45,10 +45,12 @@ class CondaEnvironment(Format):
         return (_listing(_Environment(path, text)),)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.edit.dispatch import verified
+        from compat.formats.edit.dispatch import edits_for, of_included, verified
 
-        editor = _Editor(_Environment(path, decoded(path, content)))
-        return verified((editor.edit(content, changes),), self, changes)
+        file = _Environment(path, decoded(path, content))
+        included = of_included((_listing(file),), changes)
+        own = verified((_Editor(file, included).edit(content, changes),), self, changes)
+        return (*own, *(each for place, named in included.items() if named for each in edits_for(place, named, depth + 1)))
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         return Commands(lock_commands(path, changes, pip), (f"conda env update --file {pip.quoted(path)}",))
@@ -194,8 +196,10 @@ class _Place:
 class _Editor:
     """The statements of a file, and the changes collected for it."""
 
-    def __init__(self, file: _Environment) -> None:
+    def __init__(self, file: _Environment, included: Mapping[str, Sequence[Change]]) -> None:
+        """``included`` are the changes to files that the ``pip:`` section includes."""
         self.file = file
+        self._elsewhere = [change for changes in included.values() for change in changes]
         self.replacements: list[Replacement] = []
         self.added: list[str] = []
         """Lines to add to the ``pip:`` section."""
@@ -225,7 +229,8 @@ class _Editor:
             wanted = decided(self.statements, change, exact=True)
             for statement, how in wanted:
                 self._change(statement.place, change, how)
-            if not wanted and change.after is not None and (change.direct or not change.implied):
+            named = wanted or change in self._elsewhere
+            if not named and change.after is not None and (change.direct or not change.implied):
                 self.added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))
             url = change.index_url or change.default_index
             if url is not None and (not wanted or any(s.place.requirement for s, _ in wanted)):

@@ -109,6 +109,18 @@ def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -
     return edits
 
 
+def of_included(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[str, list[Change]]:
+    """Return the files that a file includes, with the changes that apply to each."""
+    found: dict[str, list[Change]] = {}
+    for listing in listings:
+        for entry in listing.entries:
+            limit = str(entry.distribution.extra.get("constraint", "")).rpartition(":")[0]
+            for file in filter(None, (entry.file, limit)):
+                named = found.setdefault(file, [])
+                named += [c for c in changes if c.name == entry.distribution.name and c not in named]
+    return found
+
+
 def _merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the effective edits, each file once; :class:`InputError` if a file would change in two ways."""
     found: dict[str, Edit] = {}

@@ -21,7 +21,7 @@ from compat.formats.edit.changes import (
     requirement_for,
     rewritten,
 )
-from compat.formats.edit.dispatch import edits_for, problem_of
+from compat.formats.edit.dispatch import edits_for, of_included, problem_of
 from compat.formats.edit.files import Edit, Mapped, Replacement, encoding_of, line_at, replaced
 from compat.formats.installs.command import install_of
 from compat.formats.installs.variables import Variables, references
@@ -308,7 +308,7 @@ def edit_installs(
     for literal in (False, True):
         script = InstallScript(path, text, literal=literal)
         collect(script)
-        elsewhere = _elsewhere(listings, changes)
+        elsewhere = of_included(listings, changes)
         _refuse_hidden(script, listings, changes)
         here = _gather(script, changes, elsewhere)
         try:
@@ -365,15 +365,3 @@ def _refuse_hidden(script: InstallScript, listings: Sequence[Listing], changes: 
             if not lines[entry.line - 1].lstrip().upper().startswith("FROM "):  # installed by a base image
                 message = f"{entry.distribution.name} is installed here in a way that cannot be changed safely"
                 raise InputError(message, script.path, entry.line)
-
-
-def _elsewhere(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """Return the files that are installed from, with the changes that apply to each."""
-    found: dict[str, list[Change]] = {}
-    for listing in listings:
-        for entry in listing.entries:
-            limit = str(entry.distribution.extra.get("constraint", "")).rpartition(":")[0]
-            for file in filter(None, (entry.file, limit)):
-                named = found.setdefault(file, [])
-                named += [c for c in changes if c.name == entry.distribution.name and c not in named]
-    return found

@@ -51,6 +51,16 @@ def test_the_vendors_index(edited: Edited) -> None:
     assert edited("environment.yml", bare, default) == bare.replace("0.7.1", "0.8.0")
 
 
+def test_a_pin_in_an_included_file_is_changed_there(edited: Edited) -> None:
+    """Its own line would contradict that file; what no file names is added to the environment."""
+    text = "dependencies:\n  - python=3.11\n  - pip\n  - pip:\n      - -r requirements.txt\n      - peft==0.13.0\n"
+    files = {"requirements.txt": "torch==2.0.1\n-r more.txt\n", "more.txt": "trl==0.13\n"}
+    changes = (Change("torch", "2.0.1", "2.8.0"), Change("trl", "0.13", "0.14"), Change("numpy", None, "1.26.4", direct=True))
+    assert edited("environment.yml", text, *changes, **files) == f"{text}      - numpy==1.26.4\n"
+    assert edited("environment.yml", text, *changes, of="requirements.txt", **files) == "torch==2.8.0\n-r more.txt\n"
+    assert edited("environment.yml", text, *changes, of="more.txt", **files) == "trl==0.14\n"
+
+
 def test_a_section_for_pip_is_made(edited: Edited) -> None:
     text = "dependencies:\r\n- python=3.11\r\n- numpy"
     new = edited("environment.yml", text, Change("trl", None, "0.13"))
