@@ -1,0 +1,60 @@
+"""The edits of a plan in this process: files that include others, and edits that would not do what the plan says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat.api import fixing
+from compat.api.commands import command_named
+from compat.api.fixing import Repair, repair_of
+from compat.cli.options import parse
+from compat.formats.edit.files import Edit
+from compat.rules.compiled import open_matrix
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, own
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in [
+        name for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in ("PIP_CONFIG_FILE", "UV_CACHE_DIR")
+    ]:
+        monkeypatch.delenv(name)
+    with IndexServer(PACKAGES) as server:
+        yield server.url
+
+
+def repaired(file: str, url: str, tmp_path: Path) -> Repair:
+    options = parse(command_named("fix"), [file, *CLEAN, *own(tmp_path, BAD_TRL), "--config", "none", "--index-url", url])
+    return repair_of(options, open_matrix(options.values.get("rules", ())))
+
+
+def test_a_pin_that_conda_passes_to_pip_in_another_file_is_fixed_there(url: str, tmp_path: Path) -> None:
+    environment = "dependencies:\n  - python=3.11\n  - pip\n  - pip:\n    - -r requirements.txt\n"
+    (tmp_path / "environment.yml").write_text(environment)
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
+    found = repaired("environment.yml", url, tmp_path)
+    assert found.plan.stands
+    assert [(each.path, each.after) for each in found.written.edits] == [("requirements.txt", b"trl==0.18.0\n")]
+
+
+def test_edits_that_make_a_file_contradict_itself_are_not_proposed(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = b"trl==0.17.0\n"
+    (tmp_path / "requirements.txt").write_bytes(lines)
+    monkeypatch.setattr(fixing, "edits_for", lambda file, changes: (Edit(file, lines, lines + b"trl==0.18.0\n"),))
+    found = repaired("requirements.txt", url, tmp_path)
+    assert not found.plan.stands
+    assert found.plan.refused.startswith("the edited file would contradict itself: ")
+    assert found.written.edits == ()
