@@ -206,7 +206,7 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
         newest = newest_python(release.wheels, system)
         text = f"use Python {newest}, the newest one that it has wheels for"
         fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
-    elif (other := _INSTEAD.get((copy.name, system or ""))) is not None:
+    elif (other := INSTEAD.get((copy.name, system or ""))) is not None:
         fixes.append(Fix("pin", other, None, f"a build of it for {here}", f"pip install {other}"))
     if no_system:
         others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if f"{each}:" in release.wheels)
@@ -228,7 +228,7 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
     )
 
 
-_INSTEAD = {("triton", "windows"): "triton-windows"}
+INSTEAD = {("triton", "windows"): "triton-windows"}
 """Distribution and system without wheels → the distribution that others publish for that system."""
 
 

@@ -56,7 +56,7 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
     if not meant and lack.kind in (NAME, ATTRIBUTE):
         meant = _inside(found, lack.owner)
         doubt = f" That {lack.owner} passes on the name of {meant[0].module} is a guess." if meant else None
-    elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and len(name) >= _TELLING and "_" in name:
+    elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
         meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
         doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
     one = _of_one_package(meant, modules, installed if doubt is None else ())
@@ -65,6 +65,11 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
         one = _of_one_package(meant, (likely.partition(".")[0],), ())
     merged = _merged(one) if one else None
     return None if merged is None else _named(merged, lack, modules, doubt)
+
+
+def is_telling(name: str) -> bool:
+    """Whether the name of a member is enough to know it without its class."""
+    return len(name) >= _TELLING and "_" in name
 
 
 def _without_any(lack: Lack, modules: Sequence[str], installed: Collection[str]) -> Named | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
 from compat.diagnosis.explanations import GENERAL, between, explained
-from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT
+from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
 from compat.model import CONFIDENCES, Environment, Finding
@@ -69,7 +69,8 @@ def diagnose(
         return fitting
     if fitting and not _all_named(text, fitting[0], facts):
         meant = explained(text, errors, order, facts, derived_findings(seen))
-        found = (*fitting, *(each for each in meant if each.rule in GENERAL))
+        more = GENERAL if any(sighting.strength == _WHOLE for sighting in shown) else {*GENERAL, INTERFACE}
+        found = (*fitting, *(each for each in meant if each.rule in more))
     else:
         found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
     found = (*found, *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts))

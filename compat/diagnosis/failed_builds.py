@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Finding, Fix, normalized
 from compat.tables.declared import Declared
@@ -46,7 +47,6 @@ _HINTS = (
     "egg_info",
 )
 _NOT_FOUND = re.compile(rf"No matching distribution found for (?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?=[\s,;<>=!~]|$)")
-_INSTEAD = {("triton", "windows"): "triton-windows"}
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
@@ -83,7 +83,7 @@ def _of_other_systems(name: str, system: str) -> Finding | None:
     others = [title for each, title in _SYSTEMS.items() if any(fits(run.wheels, each, None) for run in runs)]
     if not others or any(fits(run.wheels, system, None) or "sdist" in run.wheels.split() for run in runs):
         return None
-    instead = _INSTEAD.get((name, system))
+    instead = INSTEAD.get((name, system))
     fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
     if instead is not None:
         text = f"builds of {name} for {_SYSTEMS[system]} by others"

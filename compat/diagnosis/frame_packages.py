@@ -54,8 +54,8 @@ def meeting(error: RaisedError) -> tuple[str, ...]:
     """Return the innermost two packages among the frames; the one that failed comes last."""
     found: list[str] = []
     frames = list(error.frames)
-    while error.exception == "AttributeError" and len(frames) > 1 and frames[-1].function in _GETTERS:
-        frames.pop()  # torch's Module raises the error for the line that asks
+    while error.exception == "AttributeError" and len(frames) > 1 and (frames[-1].function or "").endswith(_GETTERS):
+        frames.pop()  # torch's Module raises the error for the line that asks or deletes
     for frame in reversed(frames):
         name = package_of(frame)
         if name is not None and name not in found:
@@ -65,7 +65,7 @@ def meeting(error: RaisedError) -> tuple[str, ...]:
     return tuple(reversed(found))
 
 
-_GETTERS = ("__getattr__", "__getattribute__")
+_GETTERS = ("__getattr__", "__getattribute__", "__delattr__")
 _FORWARDS = re.compile(r"\(\s*(?:\w+, ?)?\*\w+, ?\*\*\w+\s*\)")
 
 

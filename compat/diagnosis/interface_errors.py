@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 
 _DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
+INTERFACE = "symptom-interface"
+"""The rule of findings about a name or an argument that some releases have and others do not."""
 FIND_IT = Fix(
     kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
 )
@@ -86,7 +88,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     known = _in_tables(lack, error)
     if (known is None or lack.given) and (found := of_subclass(lack, error, facts)):
         return found
-    known = known or of_base(lack, modules_of(error))
+    known = known or of_base(lack, modules_of(error), facts)
     known = _changed(known, lack, error, facts)
     if known is None and lack.kind in (NAME, ATTRIBUTE):
         found = spelled_otherwise(lack.owner, lack.name, "in the code", error, facts)
@@ -316,7 +318,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
         fixes.insert(0 if known.gone else len(fixes), newer)
     return [
         Finding(
-            rule="symptom-interface",
+            rule=INTERFACE,
             origin="surface",
             verdict="hit" if _is_sure(known, version, error) else "possible",
             severity="error",
@@ -380,7 +382,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         told, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
     written = "The releases do not match" if newer else "The code and the release do not match"
     return Finding(
-        rule="symptom-interface",
+        rule=INTERFACE,
         origin="surface",
         verdict="hit" if sure else "possible",
         severity="error",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
 from compat.diagnosis.library_owners import EXTENSIONS
 from compat.model import Finding, Fix, normalized
@@ -129,6 +130,7 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     if not providers(module) and distribution_of(module) is None:
         return []
     name = distribution_of_module(module)
+    name = INSTEAD.get((name, str(facts.value("os"))), name)
     version = version_of(name, facts)
     if asking == name:
         return []

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
-from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, owner_of_method
+from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, owner_of_method
 from compat.diagnosis.class_homes import home
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
 from compat.diagnosis.named import Named
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
-from compat.diagnosis.shown_releases import of_inherited
+from compat.diagnosis.shown_releases import of_configuration, of_inherited
 from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -116,14 +116,14 @@ def unused_by_model(error: RaisedError, facts: Facts) -> list[Finding]:
     return []
 
 
-def of_base(lack: Lack, modules: Sequence[str]) -> Named | None:
+def of_base(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
     """Return the releases of transformers in which a class has a member by its base, guessed by the class's name."""
+    if lack.kind == MEMBER and lack.owner.endswith("Config"):
+        return _of_configuration(lack, modules, facts)
     base = _base_of(lack.owner) if lack.kind == MEMBER else None
     if base is None:
         return None
-    if lack.owner.endswith(_COMMON) and not any(
-        each.startswith("transformers") for each in (*modules, home(lack.owner, ()) or "")
-    ):
+    if lack.owner.endswith(_COMMON) and not _of_transformers(lack.owner, modules):
         return None
     base = "PreTrainedTokenizerBase" if "Tokenizer" in base else base
     known = of_inherited("transformers", base, lack.name)
@@ -131,12 +131,24 @@ def of_base(lack: Lack, modules: Sequence[str]) -> Named | None:
     return known if known is None or base == lack.owner else replace(known, doubt=doubt)
 
 
+def _of_configuration(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
+    """The same for the configuration of a model; if nothing else speaks of transformers, the attribute's name has to."""
+    unknown = home(lack.owner, modules) is None and (is_telling(lack.name) or version_of("transformers", facts) is not None)
+    known = of_configuration(lack.name) if unknown or _of_transformers(lack.owner, modules) else None
+    doubt = f" That {lack.owner} is the configuration of a model, with this base, is a guess by its name."
+    return known and replace(known, doubt=doubt)
+
+
+def _of_transformers(owner: str, modules: Sequence[str]) -> bool:
+    return any(each.startswith("transformers") for each in (*modules, home(owner, ()) or ""))
+
+
 def _unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a class without what its base has since some release, where transformers itself asks for it.
 
     The class was written for older releases: it does not call a method of its base that sets it, or is not derived from it.
     """
-    known = of_base(lack, modules_of(error))
+    known = of_base(lack, modules_of(error), facts)
     since, here = _since(known), version_of("transformers", facts)
     asking = [name for name in modules_of(error) if name != "torch"]
     if known is None or since is None or (here is None and asking[:1] != ["transformers"]):

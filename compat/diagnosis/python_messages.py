@@ -48,13 +48,16 @@ _F = r"(?<![\w.])(?P<owner>[\w.]*\w)(?:\.<locals>\.[\w.]+)?\(\)"
 _MESSAGES = (
     (NAME, "cannot import name",
         rf"cannot import name {_Q}(?P<name>\w+){_Q} from {_Q}(?P<owner>[\w.]+)(?![\w.]|:?[\\/])(?!.*\(unknown location\))"),
+    # transformers, of a class that a model's files name
+    (NAME, "neither in <module", r"Could not find (?P<name>\w+) neither in <module '(?P<owner>\w+)[\w.]*'"),
     (MODULE, "No module named", rf"No module named {_Q}(?P<owner>\w+(?:\.\w+)*)"),
     # transformers' lazy modules write it without quotes
     (ATTRIBUTE, "has no attribute", rf"\b[Mm]odule {_Q}(?P<owner>\w[\w.]*){_Q} has no attribute {_Q}(?P<name>\w+)"),
     (ATTRIBUTE, "was removed in the NumPy", r"`(?P<owner>np)\.(?P<name>\w+)` was removed in the NumPy"),
     (MEMBER, "has no attribute", r"['\"](?P<owner>\w+)['\"](?: object)? has no attribute ['\"](?P<name>\w+)['\"]"),
-    # transformers' tokenizers also omit the word "object"
-    (MEMBER, "has no attribute", r"(?:^|: )(?P<owner>[A-Z]\w{0,60}[a-z]\w{0,60}) has no attribute (?P<name>\w+)(?=\n|$)"),
+    # transformers' tokenizers also omit the word "object", and those who quote them add the quotes to the name alone
+    (MEMBER, "has no attribute",
+        rf"(?:^|: )(?P<owner>[A-Z]\w{{0,60}}[a-z]\w{{0,60}}) has no attribute {_Q}(?P<name>\w+){_Q}(?=\n|$|\. Did you mean)"),
     (KEYWORD, "unexpected keyword argument", rf"{_F} got an unexpected keyword argument ['\"](?P<name>\w+)"),
     (CALL, "positional argument",
         rf"{_F} takes [^\n]{{0,60}}?positional arguments? but (?P<given>\d{{1,3}}) [^\n]{{0,90}}?(?:was|were) given"),

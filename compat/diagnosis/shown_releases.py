@@ -16,6 +16,12 @@ from compat.diagnosis.named import Named
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import tracked
+from compat.records import replace
+
+_CONFIGURATIONS = ("PreTrainedConfig", "PretrainedConfig")
+"""The names of the base class of transformers' configurations, from 5.0 on and before."""
+_LOOP = "generation_defaults"
+"""What the names of the method end with that lists the defaults of generation for that class."""
 
 
 def shown_in(module: str, name: str) -> Named | None:
@@ -39,6 +45,31 @@ def of_inherited(module: str, owner: str, name: str) -> Named | None:
         return any(has_member(each.definition, name) for each in classes if isinstance(each.definition, Class))
 
     return where_shown(package, f"{owner}.{name}", has)
+
+
+def of_configuration(name: str) -> Named | None:
+    """Look up an attribute that transformers' base class gives the configuration of every model, under both names of the base.
+
+    From 4.37 to 4.57, a loop sets the defaults of generation: those that the base had set itself before.
+    """
+    package, known = "transformers", releases()
+    table = known.table(package)
+
+    def classes(version: str, *names: str) -> list[Class]:
+        world = known.world(package, version)
+        found = (world.imported(package, each).definition for each in names) if world is not None else ()
+        return [each for each in found if isinstance(each, Class)]
+
+    def own(version: str) -> bool:
+        return any(has_member(each, name) for each in classes(version, *_CONFIGURATIONS))
+
+    def has(version: str) -> bool:
+        by_loop = any(method.endswith(_LOOP) for each in classes(version, *_CONFIGURATIONS) for method in each.methods)
+        generates = by_loop and table is not None and own(table.versions[0])
+        return own(version) or (generates and any(has_member(each, name) for each in classes(version, "GenerationConfig")))
+
+    found = where_shown(package, f"{_CONFIGURATIONS[-1]}.{name}", has)
+    return None if found is None else replace(found, partly=False)
 
 
 def has_member(made: Class, member: str) -> bool:

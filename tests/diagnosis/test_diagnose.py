@@ -221,3 +221,9 @@ def test_a_rule_whose_packages_nobody_named_comes_after_what_the_words_say(compa
     assert [each["rule"] for each in found] == ["symptom-python-release", "deepspeed-distutils-python312"]
     (first, *_) = findings(compat, "deepspeed fails:\nModuleNotFoundError: No module named 'distutils'\n")
     assert first["rule"] == "deepspeed-distutils-python312"
+
+
+def test_releases_that_have_a_missing_name_come_after_a_rule_that_only_its_words_match(compat: Run) -> None:
+    found = findings(compat, "module 'torch' has no attribute 'float8_e8m0fnu'\n")
+    assert [each["rule"] for each in found] == ["peft-0190-torch-2-7", "symptom-interface"]
+    assert found[1]["fixes"][0]["spec"] == ">=2.7.0"

@@ -148,6 +148,35 @@ def test_a_member_that_a_class_of_transformers_has_from_its_base(error: str, tit
     assert said(f"AttributeError: {error}\n", with_release("transformers", "5.1.0"))[0].title == title
 
 
+@pytest.mark.parametrize(
+    ("error", "release"),
+    [
+        ("'Florence2LanguageConfig' object has no attribute 'forced_bos_token_id'", "4.57.6"),  # set by a loop since 4.37
+        ("'DeepseekV2Config' object has no attribute 'pad_token_id'", "4.57.6"),
+        ("'ChatGLMConfig' object has no attribute 'max_length'", "4.57.6"),
+    ],
+)
+def test_an_attribute_that_the_base_gave_every_configuration(error: str, release: str) -> None:
+    (finding,) = said(f"AttributeError: {error}\n", with_release("transformers", "5.1.0"))
+    name = error.split("'")[3]
+    assert finding.title == f"PretrainedConfig.{name} is in transformers at least up to {release}"
+    assert (finding.verdict, finding.fixes[0].spec) == ("possible", f"<={release}")
+    rules = [each.title for each in said(f"AttributeError: {error}\n", with_release("transformers", release))]
+    assert not any("PretrainedConfig" in title for title in rules)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "'ServerConfig' object has no attribute 'max_length'",  # nothing speaks of transformers
+        "'DeepseekV2Config' object has no attribute 'max_new_tokens'",  # of GenerationConfig alone
+        "'PhiConfig' object has no attribute 'use_return_dict'",  # the base has it under its new name, too
+    ],
+)
+def test_other_attributes_of_configurations(error: str) -> None:
+    assert not any("PretrainedConfig" in each.title for each in said(f"AttributeError: {error}\n"))
+
+
 def test_what_transformers_takes_from_a_class_that_was_written_before_its_base_had_it() -> None:
     (finding,) = said(LOADING, with_release("transformers", "5.0.0"))
     start = "transformers asks for PreTrainedModel.all_tied_weights_keys since 5.0.0"

@@ -32,6 +32,11 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("type object 'Plugin' has no attribute 'f'", Lack(MEMBER, "Plugin", "f")),
         ("Qwen2Tokenizer has no attribute all_special_tokens_extended", Lack(MEMBER, "Qwen2Tokenizer",
             "all_special_tokens_extended")),
+        ("Qwen2Tokenizer has no attribute 'encode_plus'", Lack(MEMBER, "Qwen2Tokenizer", "encode_plus")),
+        ("BertTokenizer has no attribute encode_plus. Did you mean: '_encode_plus'?", Lack(MEMBER, "BertTokenizer",
+            "encode_plus")),
+        ("Could not find Qwen3VLVideoProcessor neither in <module 'transformers.models.qwen3_vl' from '/v/x.py'> nor in",
+            Lack(NAME, "transformers", "Qwen3VLVideoProcessor")),
         ("T.__init__() got an unexpected keyword argument 'x'", Lack(KEYWORD, "T.__init__", "x")),
         ("f() takes from 1 to 2 positional arguments but 3 were given", Lack(CALL, "f", "", 3)),
         ("A.b.<locals>.c() takes 0 positional arguments but 1 was given", Lack(CALL, "A.b", "", 1)),
@@ -62,6 +67,16 @@ def test_what_is_missing(message: str, lack: Lack | None) -> None:
 def test_whose_frame_it_is(file: str, package: str | None) -> None:
     (error,) = parse_log(f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nValueError: x\n')
     assert meeting(error) == (() if package is None else (package,))
+
+
+def test_the_line_that_deletes_an_attribute_is_not_torchs() -> None:
+    (error,) = parse_log(
+        "Traceback (most recent call last):\n"
+        '  File "/v/site-packages/unsloth/models/llama.py", line 3, in for_training\n    del model._flag\n'
+        '  File "/v/site-packages/torch/nn/modules/module.py", line 2077, in Module.__delattr__\n    super().__delattr__(name)\n'
+        "AttributeError: 'PeftModel' object has no attribute '_flag'\n"
+    )
+    assert meeting(error) == ("unsloth",)
 
 
 def _there(name: str) -> bool:
@@ -139,3 +154,5 @@ def test_a_package_that_is_not_installed() -> None:
     (finding,) = said("ModuleNotFoundError: No module named 'sgl_kernel'\n")
     assert (finding.rule, [fix.command for fix in finding.fixes]) == ("symptom-not-installed", ["pip install sgl-kernel"])
     assert said("ModuleNotFoundError: No module named 'helpers'\n") == ()  # the user's own
+    (finding,) = said("ModuleNotFoundError: No module named 'triton'\n", Environment(os="windows"))
+    assert [fix.command for fix in finding.fixes] == ["pip install triton-windows"]

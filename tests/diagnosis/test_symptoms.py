@@ -52,6 +52,8 @@ def test_messages(error: str, rule: str, packages: list[str]) -> None:
         ("AttributeError: 'DataParallel' object has no attribute 'config'", "symptom-data-parallel-attribute", "has no config"),
         ("AttributeError: 'DistributedDataParallel' object has no attribute 'generate'", "symptom-distributed-attribute", "has no generate"),
         ("RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:7! (when checking argument for argument mat2 in method wrapper_CUDA_mm)", "symptom-two-devices", "on cuda:0 and on cuda:7"),
+        ("ValueError: You can't train a model that has been loaded in 8-bit or 4-bit precision on multiple devices in any distributed mode. In order to use", "symptom-device-map-elsewhere", "on other GPUs than the process trains on"),
+        ("ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode. Please rerun", "symptom-device-map-elsewhere", "on other GPUs than the process trains on"),
         ("RuntimeError: Expected all tensors to be on the same device, but got mat2 is on cuda:0, different from other tensors on cpu (when checking argument in method wrapper_CUDA_addmm)", "symptom-two-devices", "on cuda:0 and on cpu"),
         ("RuntimeError: GPU with CUDA capability 7 0 is not supported!", "symptom-capability-too-low", "lower than this kernel requires"),
     ],

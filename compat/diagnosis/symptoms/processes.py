@@ -110,6 +110,32 @@ PROCESSES = (
         evidence=("https://huggingface.co/docs/accelerate/concept_guides/big_model_inference",),
     ),
     Symptom(
+        "device-map-elsewhere",
+        re.compile(
+            r"You can't train a model that has been loaded (?:in \d-bit(?: or \d-bit)? precision|with `device_map='auto'`) "
+            r"(?:on multiple devices|in any distributed mode|on a different device)"
+        ),
+        "device_map puts the model on other GPUs than the process trains on",
+        "device_map='auto' spreads the layers of a model over all visible GPUs. Each of the processes that a launcher starts "
+        "needs the whole model on its own GPU.",
+        hints=("You can't train a model",),
+        facts=("accelerators", "workload"),
+        packages=("accelerate",),
+        fixes=(
+            Fix(
+                "config",
+                text="load the whole model on the GPU of its process: "
+                "device_map={'': PartialState().process_index}, from accelerate",
+            ),
+            Fix(
+                "launch",
+                text="if it only fits on several GPUs: one process, so that the layers run one after the other",
+                command="accelerate launch --num_processes 1 train.py",
+            ),
+        ),
+        evidence=("https://huggingface.co/docs/accelerate/concept_guides/big_model_inference",),
+    ),
+    Symptom(
         "ddp-ready-twice",
         re.compile(r"Expected to mark a variable ready only once"),
         "DistributedDataParallel sees a gradient twice: reentrant checkpointing, or a parameter used several times",

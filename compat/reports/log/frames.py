@@ -83,9 +83,17 @@ def exceptions_mentioned(text: str) -> list[tuple[str, str]]:
     """Return class and message of exceptions in a sentence or ``repr``, for text without any recognizable error."""
     found = []
     while match := _MENTIONED.search(text):
-        found.append((match.group(1), match.group(2).strip().strip("`*)\"'")))
+        found.append((match.group(1), _unquoted(match.group(2).strip().strip("`*)"))))
         text = match.group(2)
     return found
+
+
+def _unquoted(text: str) -> str:
+    """Remove the quotation marks of a ``repr`` at one or both ends, but not those of quoted words in the text."""
+    for mark in "\"'":
+        if text.count(mark) == 1 or (text[:1] == text[-1:] == mark and text.count(mark) == 2):
+            text = text.strip(mark)
+    return text
 
 
 _Q = r"['\"]"

@@ -232,7 +232,8 @@ class Stream:
             self._enter(self._plain)
             self._plain(text, line)
             return True
-        if text.startswith(("File ", "Cell ", "Input In", "<ipython", "[<ipython", "[/")) and notebook_frame(text):
+        in_notebook = text.startswith(("File ", "Cell ", "Input In", "<ipython", "[<ipython", "[/"))
+        if (in_notebook or (text[0] == "/" and text.endswith(")"))) and notebook_frame(text):
             self._begin()
             self._enter(self._notebook)
             self._notebook(text, line)

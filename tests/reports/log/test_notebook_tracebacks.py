@@ -51,6 +51,12 @@ class TestNotebooks:
         )
         assert [error.cause for error in parse_log(text)] == [None, 0]
 
+    def test_an_older_frame_alone(self):
+        error = only(
+            "/usr/lib/python3.10/dist-packages/unsloth/kernels/loss.py in forward(self, x)\n\nNameError: name 'x' is bad\n"
+        )
+        assert error.frames == (Frame("/usr/lib/python3.10/dist-packages/unsloth/kernels/loss.py", None, "forward", None),)
+
     def test_older_forms_and_colab(self):
         error = only(
             "RuntimeErrorTraceback (most recent call last)\n"
@@ -171,7 +177,7 @@ class TestFragments:
 
     def test_mentioned_in_a_sentence(self):
         assert summary("I get `ImportError: cannot import name 'x' from 'y'`") == [
-            ("ImportError", "cannot import name 'x' from 'y")
+            ("ImportError", "cannot import name 'x' from 'y'")
         ]
         found = summary(
             "triton.compiler.errors.CompilationError ... AttributeError(\"'tensor' object has no attribute 'cast'\")"

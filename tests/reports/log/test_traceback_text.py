@@ -159,6 +159,17 @@ class TestChains:
         assert [error.cause for error in errors][-1] == len(errors) - 2
         assert [frame.file for frame in best(remote).frames] == ["w.py"]
 
+    @pytest.mark.parametrize(
+        ("title", "message"),
+        [
+            ("# [BUG] AttributeError: 'Linear' object has no attribute 'x'", "'Linear' object has no attribute 'x'"),
+            ("it says (ValueError('no kernel'))", "no kernel"),
+            ("with RuntimeError(\"no 'kernel'\")", "no 'kernel'"),
+        ],
+    )
+    def test_quotation_marks_in_a_title(self, title: str, message: str):
+        assert [error.message for error in parse_log(title)] == [message]
+
     def test_ray_names_the_error_inside_its_own(self):
         text = (
             'Traceback (most recent call last):\n  File "main.py", line 1, in <module>\n    ray.get(x)\n'
