@@ -36,8 +36,9 @@ class Case:
     file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
     ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
     reason), ``overrides`` whether that requires its pins to override the requirements of other packages. ``needs`` are the
-    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well. ``unserved`` are the
-    errors of pins that no installer can take on the target."""
+    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well, and ``newer`` those
+    that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no installer can take on the
+    target."""
 
     environment: Environment
     file: str | None = None
@@ -54,6 +55,7 @@ class Case:
     overrides: bool | None = None
     needs: Mapping[Release, Needs] | None = None
     pythons: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
     unserved: tuple[Finding, ...] = ()
     listing: Listing | None = None
     asked_choices: Requested | None = None
@@ -173,7 +175,7 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
-        selection=found.selection,
+        newer=found.newer, selection=found.selection,
     )  # fmt: skip
 
 

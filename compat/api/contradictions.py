@@ -11,7 +11,7 @@ from itertools import islice, product
 
 from compat.api.case import Case, read_again
 from compat.api.planning import planner_of
-from compat.api.resolution import RESOLVED, completed
+from compat.api.resolution import completed, unresolved
 from compat.checks.choices import Requested
 from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.formats.edit.changes import Change
@@ -119,9 +119,7 @@ def _tried(choices: tuple[_Choice, ...], case: Case, planner: Planner) -> _Tried
     with as_if_written(edits.values()):
         content = read_content(case.file)
         (listing,) = format_of(case.file, content).listings(case.file, content)
-        told = tuple(each for each in case.told if not each.endswith(RESOLVED))
-        unresolved = replace(case.without_note(), told=told, notes=(), resolves=None, overrides=None, unresolved="", needs=None)
-        after = completed(read_again(unresolved, listing, planner.means), planner.means)
+        after = completed(read_again(unresolved(case), listing, planner.means), planner.means)
         problem = planner.problem
         return _Tried(
             choices, tuple(edits.values()), after,

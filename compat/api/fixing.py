@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
 from compat.api.conda import from_conda_forge
 from compat.api.contradictions import Settled, contradicting, settled
+from compat.api.newer_python import for_newer_pythons
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
 from compat.errors import InputError
@@ -75,7 +77,19 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
             checks=checks,
         )
         kept = settled(case, planner)
-        return repair(case, planner) if kept is None else _repaired_rest(kept, repair)
+        if kept is not None:
+            return _repaired_rest(kept, repair)
+        found = repair(case, planner)
+        left = found.plan.left or (() if found.plan.stands else found.errors)
+        others = for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
+        try:
+            return next(filter(_fixes_everything, starmap(repair, others)), found)
+        except TimeoutError:
+            return found
+
+
+def _fixes_everything(found: Repair) -> bool:
+    return (found.plan.stands and not found.plan.left) or (not found.errors and found.case.resolves is True)
 
 
 def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> Repair:

@@ -41,6 +41,13 @@ def completed(case: Case, means: Means) -> Case:
     return _with_others(case, found, means) if found.resolves is False else found
 
 
+def unresolved(case: Case) -> Case:
+    """The case of a file before :func:`completed`."""
+    told = tuple(each for each in case.told if not each.endswith(RESOLVED))
+    notes = () if case.listing is None else tuple(dict.fromkeys((*case.listing.notes, *case.listing.unread)))
+    return replace(case, told=told, notes=notes, resolves=None, overrides=None, unresolved="", unserved=(), needs=None)
+
+
 def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
     from compat.api.unserved import unserved

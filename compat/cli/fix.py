@@ -50,7 +50,7 @@ def run(options: Options) -> int:
         from compat.formats.edit.files import edits_difference
         from compat.output.plan import shown_plan
 
-        if code == UNDECIDED and not plan.stands:
+        if code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed):
             raise Undecided(unread[0] if unread and not errors else _why_not(plan))
         emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
         emit("".join(edits_difference(edit) for edit in steps.edits))

@@ -49,7 +49,8 @@ def _lines(
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
     elif plan.changes or plan.refused or (errors and len(plan.core) < 2):
-        yield f"No plan is proposed: {plan.why_not or 'no set of releases fixes an error'}"
+        releases = "set of the releases that could be read" if plan.narrowed else "set of releases"
+        yield f"No plan is proposed: {plan.why_not or f'no {releases} fixes an error'}"
     for finding in plan.left:
         yield f"  left      {finding.title}"
         yield from (f"            {way}" for way in _ways(actions(finding, left=True)))
@@ -172,7 +173,8 @@ def move(change: Change) -> str:
 
 def _impossible(plan: Plan) -> Iterator[str]:
     yield ""
-    yield "No set of releases fixes everything. These conflict with each other:"
+    releases = "the releases that could be read" if plan.narrowed else "releases"
+    yield f"No set of {releases} fixes everything. These conflict with each other:"
     yield from (f"  - {text}" for text in plan.core)
     if plan.relief:
         yield f"Dropping this would help most: {plan.relief}"

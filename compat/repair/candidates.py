@@ -99,18 +99,25 @@ class IndexUniverse:
         self.target = target
         self._files: dict[tuple[str, str], tuple[File, ...]] = {}
         self._read: set[str] = set()
+        self._asked: set[str] = set()
         self._without_wheels: set[str] = set()
         self.assumed: dict[Release, str] = {}
         """Releases of packages without any wheel whose requirements are unknown, and what was assumed instead."""
+        self.beyond: dict[str, str] = {}
+        """Packages with newer releases that have wheels for the target's system, but not for its Python: the first of these."""
         self.narrowed: dict[str, str] = {}
         """Packages pinned to an index that cannot be reached, and why; the ordinary indexes are used instead."""
 
     @property
     def unknown(self) -> Mapping[str, str]:
-        return {name: why for name, why in self.index.problems.items() if name not in self.narrowed}
+        """Without packages of the project that are pinned to an index, but not part of the problem."""
+        others = self.index.settings.pinned.keys() - self._asked
+        return {name: why for name, why in self.index.problems.items() if name not in self.narrowed and name not in others}
 
     def releases(self, names: Iterable[str]) -> Mapping[str, tuple[Release, ...] | None]:
-        pages = self.index.files_many(list(names))
+        names = list(names)
+        self._asked.update(names)
+        pages = self.index.files_many(names)
         lost = [name for name, files in pages.items() if files is None and name in self.index.settings.pinned]
         if lost:  # releases on the ordinary indexes remain candidates
             self.narrowed.update((name, self.index.problems[name]) for name in lost)
@@ -132,6 +139,9 @@ class IndexUniverse:
                 elsewhere.add(file.version)
         built = {version for version, found in by_version.items() if any(file.kind == "wheel" for file in found)}
         last = max(map(_version, built), default=None)
+        later = [each for each in elsewhere - by_version.keys() if last is not None and _version(each) > last]
+        if first := self._first_for_others(later, files):
+            self.beyond[name] = first
         for version in sorted(by_version, key=_version):
             if version not in built and last is not None and (version in elsewhere or _version(version) < last):
                 continue
@@ -139,6 +149,13 @@ class IndexUniverse:
             self._files[name, version] = tuple(found)
             day = min((file.uploaded[:10] for file in found if file.uploaded), default="")
             yield Release(name, version, day, self._source(name, found[0]), all(file.yanked is not None for file in found))
+
+    def _first_for_others(self, versions: Iterable[str], files: Iterable[File]) -> str:
+        """The oldest of some final releases with a wheel for the target's platform and another Python; "" if there is none."""
+        wanted = {each for each in versions if not _version(each).is_prerelease}
+        wheels = (each for each in files if each.version in wanted and each.kind == "wheel" and each.yanked is None)
+        found = {each.version for each in wheels if self.target.has_platform(each.tags[2])}
+        return min(found, key=_version, default="")
 
     def _source(self, name: str, file: File) -> Source | None:
         """The index that a package is pinned to; ``None`` if it is not pinned."""
@@ -182,6 +199,7 @@ class IndexUniverse:
     def _read_pins(self, releases: list[Release]) -> None:
         """Look up the usable files of single releases, without reading the whole pages of their packages."""
         wanted = {(each.name, each.version) for each in releases} - self._files.keys()
+        self._asked.update(name for name, _ in wanted)
         found = self.index.files_of_pins(wanted)
         lost = {name for (name, _), files in found.items() if files is None and name in self.index.settings.pinned}
         if lost:

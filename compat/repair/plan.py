@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
 
 from packaging.version import Version
@@ -187,7 +187,7 @@ class Planner:
         """
         solver, solution = self.solved()
         if solution.chosen is None:
-            core, relief = self._contradiction(solver)
+            core, relief = self._contradiction(solver, self.errors)
             return Plan(
                 core=core, relief=relief, policies=self.problem.policy.said(), unread=solution.unread,
                 narrowed=self._universe.narrowed, proven=not solution.unread,
@@ -260,7 +260,7 @@ class Planner:
         changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
         left = to_fix(self._whole.of(chosen), self.problem.policy)
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
-        core, relief = self._contradiction(solver) if left else ((), "")
+        core, relief = self._contradiction(solver, left) if left else ((), "")
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
         cost = cost_of(
@@ -301,14 +301,24 @@ class Planner:
             return ""
         return f"no set of releases reduces the number of errors ({len(self.errors)} now, {len(left)} at best)"
 
-    def _contradiction(self, solver: Solver) -> tuple[tuple[str, ...], str]:
-        """The contradiction that prevents a plan without errors, and the requirement whose removal would allow one."""
+    def _contradiction(self, solver: Solver, left: tuple[Finding, ...]) -> tuple[tuple[str, ...], str]:
+        """The contradiction that prevents a plan without errors, and the requirement whose removal would allow one.
+
+        Newer releases of the packages of the errors ``left`` that are only for other Pythons are part of it.
+        """
         if self._universe.unknown:  # unread data might contain a solution
             return (), ""
         core = conflict(solver)
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
-        return said(core, solver.opened), "" if eased is None else eased[0]
+        return (*said(core, solver.opened), *self.for_other_pythons(left)), "" if eased is None else eased[0]
+
+    def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
+        """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""
+        names = dict.fromkeys(name for each in errors for name in each.packages)
+        first = self._universe.beyond
+        python = self.problem.target.minor
+        return tuple(f"{name} {first[name]} and later have no wheel for Python {python}" for name in names if name in first)
 
     def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
         before = self.problem.current.get(name)

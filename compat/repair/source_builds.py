@@ -137,6 +137,11 @@ class Variants:
         return {**self._flavours.narrowed, **self.base.narrowed}
 
     @property
+    def beyond(self) -> Mapping[str, str]:
+        """Packages with newer releases for other Pythons: see :attr:`IndexUniverse.beyond`."""
+        return self.base.beyond
+
+    @property
     def assumed(self) -> Mapping[Release, str]:
         """Assumptions about releases whose own metadata could not be read."""
         commits = [each for each in self._sources if isinstance(each, Commits)]

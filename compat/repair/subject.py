@@ -40,8 +40,8 @@ _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE
 class Installed:
     """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
     an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown. ``pythons``
-    are older Pythons that the pins support as well, newest first, if the Python is inferred; ``selection`` are its extras and
-    groups in words."""
+    are older Pythons that the pins support as well, newest first, if the Python is inferred, and ``newer`` those that the file
+    admits, oldest first; ``selection`` are its extras and groups in words."""
 
     environment: Environment
     direct: frozenset[str] | None
@@ -49,6 +49,7 @@ class Installed:
     told: tuple[str, ...]
     whole: bool = True
     pythons: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
     selection: str = ""
 
 
@@ -65,7 +66,7 @@ def installed_by(
     contexts = Contexts(listing, known, asked)
     if not contexts.platforms:
         raise InputError("does not support any known Python", listing.file)
-    python, origin, older = _python(listing, contexts, known, index)
+    python, origin, older, newer = _python(listing, contexts, known, index)
     known = replace(known, python=python)
     contexts = Contexts(listing, known, asked)
     number = _selection(listing, known, matrix, asked, contexts)
@@ -85,7 +86,7 @@ def installed_by(
     whole = listing.complete or not (listing.closed or listing.kind in _PART)
     selection = contexts.sets[number].label
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
-    return Installed(environment, _direct(listing, here), wanted, told, whole, older, selection)
+    return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection)
 
 
 def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
@@ -132,24 +133,25 @@ def _computes(known: Environment, os_: str) -> Iterable[str]:
 
 def _python(
     listing: Listing, contexts: Contexts, known: Environment, index: Callable[[], Index]
-) -> tuple[str, str, tuple[str, ...]]:
-    """The Python version, its origin in words, and older ones that the pins support as well if it is inferred."""
+) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    """The Python version and its origin in words; if it is inferred, also older ones that the pins support, and newer ones."""
     if known.python is not None:
-        return known.python, "", ()
+        return known.python, "", (), ()
     for entry in listing.entries:  # conda also installs Python
         if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
-            return version, "", ()
+            return version, "", (), ()
     minors = sorted({place.python[:2] for place in contexts.platforms}, reverse=True)
     for text, origin in _beside(listing.file):
         if tuple(map(int, text.split(".")[:2])) in minors:
-            return text, f" ({origin})", ()
+            return text, f" ({origin})", (), ()
     supported, has_wheels = _supported(listing, contexts, minors, index)
     best = [each for each in supported if each in has_wheels]
     usual = [each for each in best if each <= _PYTHON]  # jobs are moved to a newer Python late, and for a reason
     chosen = (usual or best)[0] if best else _PYTHON if _PYTHON in supported else supported[0]
     origin = "assumed" if not best else "assumed; the pins have wheels for it" if chosen != best[0] else _NEWEST
     newest, *older = (f"{each[0]}.{each[1]}" for each in (chosen, *(each for each in best or supported if each < chosen)))
-    return newest, f" ({origin})", tuple(older)
+    newer = (each for each in reversed(minors) if chosen < each <= _PYTHON)
+    return newest, f" ({origin})", tuple(older), tuple(f"{each[0]}.{each[1]}" for each in newer)
 
 
 def _beside(path: str) -> Iterable[tuple[str, str]]:

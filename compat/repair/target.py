@@ -56,6 +56,7 @@ class Target:
         self._applying: dict[Requirement, tuple[tuple[str, ...], Need]] = {}
         self._extras: dict[str, tuple[str, ...]] = {}
         self._needs: dict[int, tuple[Iterable[str | Requirement], dict[str, tuple[Need, ...]]]] = {}
+        self._platform_tags = {"any", *self._platforms()}
         self._tags = {(tag.interpreter, tag.abi, tag.platform) for tag in self._supported()}
 
     def holds(self, marker: Marker | None, extra: str = "") -> bool:
@@ -75,6 +76,10 @@ class Target:
     def has_system(self, platform: str) -> bool:
         """Whether a wheel's platform tag is for the target's operating system, on any machine and in any version."""
         return platform == "any" or {"darwin": "macosx", "windows": "win"}.get(self.system, "linux") in platform.split("_")[0]
+
+    def has_platform(self, platform: str) -> bool:
+        """Whether a wheel's (compressed) platform tag is among those of the target, whatever its Python."""
+        return not self._platform_tags.isdisjoint(platform.split("."))
 
     def takes(self, wheel: tuple[str, str, str]) -> bool:
         """Whether a wheel with these (compressed) tags can be installed."""

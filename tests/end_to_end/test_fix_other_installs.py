@@ -86,6 +86,20 @@ def test_an_index_of_torch_that_cannot_be_reached_leaves_the_ordinary_builds(fix
     assert "+nvidia" not in done.stdout
 
 
+def test_without_an_index_of_torch_and_a_plan_the_error_is_shown_with_what_is_missing(fix: Run, tmp_path: Path) -> None:
+    """Undecided all the same: a build that only that index has might fix it."""
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1\nolder==1.0\n")
+    last = {"2.7.0": {"uploaded": "2025-04-23T00:00:00Z"}}
+    packages = {"torch": {**XFORMERS["torch"], **last}, "older": {"1.0": {"requires": ["torch<2.8"]}}}
+    with IndexServer(packages) as server:
+        done = fix("requirements.txt", *FOR_5090, url=server.url)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert "✗ This torch has no code for RTX 5090" in done.stdout
+    assert "No plan is proposed: no set of the releases that could be read fixes an error\n" in done.stdout
+    assert "  no builds from http" in done.stdout
+
+
 def test_an_index_that_has_no_such_build_leads_to_another_plan(fix: Run, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.7.1\ntorchvision==0.22.1\n")
     with IndexServer(PACKAGES) as server, IndexServer({"torch": {}, "torchvision": {}}, root="cu128") as vendor:

@@ -61,6 +61,30 @@ def test_the_python_is_no_newer_than_usual_without_a_pin_that_needs_it(fix: Run,
         assert json.loads(done.stdout)["plan"]["target"][0] == python
 
 
+def test_a_pin_that_keeps_the_python_back_moves_where_only_a_newer_one_has_the_fix(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """The Python was inferred from the pin; where it is stated, the releases that are only for newer ones are named."""
+    bad = RULE.format(
+        name="bad-fast", severity="error", packages='fast = "<2"', hit='fast = "1.0"', clear='fast = "2.0"',
+        fix='[[rule.fix]]\nupgrade = { fast = ">=2" }',
+    )  # fmt: skip
+    wheels = {each: [f"cp{each}-cp{each}-manylinux_2_17_x86_64"] for each in (311, 312)}
+    index.add("fast", {"1.0": release("2025-01-01"), "2.0": release("2025-03-01", wheel_tags=wheels[312], sdist=False)})
+    index.add("old", {"1.0": release("2025-01-01", wheel_tags=wheels[311], sdist=False)})
+    index.add("old", {"1.1": release("2025-02-01", wheel_tags=[*wheels[311], *wheels[312]], sdist=False)})
+    (tmp_path / "requirements.txt").write_text("old==1.0\nfast\n")
+    own_rule, job = own(tmp_path, bad), ("--gpu", "A100:1")
+    done = fix(*own_rule, url=index.url, job=(*job, "--python-version", "3.11"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "  - fast 2.0 and later have no wheel for Python 3.11\n" in done.stdout
+    done = fix(*own_rule, "--write", url=index.url, job=job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  target    Python 3.12;" in done.stdout
+    assert "no plan for Python 3.11 fixes everything (bad-fast); this one is for Python 3.12\n" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "old==1.1\nfast\n"
+
+
 def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """torch's own index is not read; what trl brings in has an error all the same."""
     index.add("torch", {"2.6.0": release("2025-01-29", "nvidia-cublas-cu12")})

@@ -187,3 +187,33 @@ def test_a_pinned_index_that_cannot_be_reached_leaves_the_ordinary_ones() -> Non
     assert [each.version for each in found or ()] == ["2.7.0", "2.8.0"]
     assert list(universe.narrowed) == ["torch"]
     assert universe.unknown == {}
+
+
+def test_newer_releases_for_other_pythons_only_are_known() -> None:
+    """Not those for another system or glibc, early ones, and those that were withdrawn."""
+    here = ["cp311-cp311-manylinux_2_17_x86_64"]
+    newer = {"2.0": {"wheel_tags": ["cp312-cp312-manylinux_2_17_x86_64"]}, "1.5": {"requires_python": ">=3.12"}}
+    packages: Packages = {
+        "a": {"1.0": {"wheel_tags": here}, **newer},
+        "b": {"1.0": {}, "2.0": {"wheel_tags": ["cp312-cp312-win_amd64"]}, "3.0": {"wheel_tags": ["cp312-cp312-manylinux_2_99_x86_64"]}},
+        "c": {"1.0": {}, "2.0rc1": {"requires_python": ">=3.12"}, "3.0": {"requires_python": ">=3.12", "yanked": True}},
+        "d": {"1.0": {"requires_python": ">=3.12"}, "2.0": {}},
+    }  # fmt: skip
+    without = {name: {version: {"sdist": False, **each} for version, each in found.items()} for name, found in packages.items()}
+    with universe(without) as (found, _):
+        found.releases(packages)
+        assert found.beyond == {"a": "1.5"}
+
+
+def test_a_package_of_the_project_that_is_not_planned_for_is_not_unread() -> None:
+    settings = Settings(
+        sources=(Source("http://127.0.0.1:9/simple", "own", explicit=True),), pinned={"a": ("own",), "b": ("own",)}
+    )
+    index = Index(settings, Store(":memory:"))
+    found = IndexUniverse(index, TARGET)
+    assert index.lost() == {"a", "b"}
+    assert found.unknown == {}
+    found.needs([Release("a", "1.0")])
+    assert "a" in {**found.unknown, **found.narrowed}
+    assert "b" not in {**found.unknown, **found.narrowed}
+    index.close()
