@@ -78,6 +78,11 @@ class Facts:
             for name, copies in self._packages.items()
         }
 
+    def pins(self) -> tuple[tuple[str, str], ...]:
+        """The distributions of known version, as (name, version)."""
+        copies = (copy for group in self._packages.values() for copy in group)
+        return tuple((copy.name, copy.version) for copy in copies if copy.version is not None)
+
     def value(self, path: str) -> Any:
         """A scalar fact by its path in the described environment, strings in lower case; ``None`` if unknown."""
         if path in self._given:

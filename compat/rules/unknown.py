@@ -27,11 +27,14 @@ from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     from compat.rules.conditions import Condition
+    from compat.tables.declared import Package
     from compat.versions import Key
+
+    Pins: TypeAlias = tuple[tuple[str, str], ...]
 
 
 _FACTS = {
@@ -60,6 +63,8 @@ _BUILT = 0.5
 """The likelihood that an installed distribution was built or installed in the way that a rule requires."""
 _NEWEST = 0.8
 """The likelihood of a bad release if the newest allowed release is bad, because installers select it."""
+_NOT_NEWEST = 0.3
+"""How much less likely a bad release is where an installer will select the newest one, and that is not bad."""
 _PYTHONS = {"3.8": 1, "3.9": 2, "3.10": 5, "3.11": 5, "3.12": 5, "3.13": 2, "3.14": 1}
 """Relative frequency of Python versions, for environments of unknown version."""
 _AMD, _SEVERAL = 0.1, 0.45
@@ -108,7 +113,7 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
         return 0.0
     if not isinstance(condition, HasPackage):
         return _BUILT
-    return sum(_of_release(copy, condition.ranges) for copy in copies) / len(copies)
+    return sum(_of_release(copy, condition.ranges, facts) for copy in copies) / len(copies)
 
 
 def _of_devices(wanted: HasDevices) -> float:
@@ -119,34 +124,62 @@ def _of_devices(wanted: HasDevices) -> float:
     return _SEVERAL if several else _FACTS["accelerators"]
 
 
-def _of_release(copy: Distribution, bad: Ranges) -> float:
-    """The likelihood that an open release is bad: high if the newest allowed one is, otherwise the share of bad ones."""
+def _of_release(copy: Distribution, bad: Ranges, facts: Facts) -> float:
+    """The likelihood that an open release is bad: high if the newest possible one is, otherwise the share of bad ones.
+
+    Where an installer is going to select the release, it takes the newest that goes with the pinned ones: an older one is rare.
+    """
     if copy.version is not None:
         return float(contains(bad, key_of(copy.version)))
-    asked = copy.name, copy.specifier, bad
-    if asked not in _shares:
-        _shares[asked] = _share(*asked)
-    return _shares[asked]
+    keys = _possible(copy, facts)
+    if not keys:
+        return _OTHER
+    if contains(bad, keys[-1]):
+        return _NEWEST
+    share = sum(contains(bad, key) for key in keys) / len(keys)
+    return share if copy.source is None else share * _NOT_NEWEST
 
 
-_shares: dict[tuple[str, str | None, Ranges], float] = {}
+def _possible(copy: Distribution, facts: Facts) -> list[Key]:
+    """The published releases that an open requirement and the pinned distributions allow, oldest first.
+
+    If the requirement cannot be parsed, or the pins allow no release at all, they do not count.
+    """
+    pins = facts.pins()
+    asked = copy.name, copy.specifier, pins
+    if asked not in _allowed:
+        admitted = _admitted_by(copy.name, copy.specifier)
+        _allowed[asked] = [key for key in admitted if _goes_with(copy.name, key, pins)] or list(admitted)
+    return _allowed[asked]
+
+
+_allowed: dict[tuple[str, str | None, Pins], list[Key]] = {}
 """Cached results: a file with hundreds of selections needs the same ones for each."""
 
 
-def _share(name: str, specifier: str | None, bad: Ranges) -> float:
-    if (name, specifier) not in _admitted:
-        _admitted[name, specifier] = _admitted_by(name, specifier)
-    keys = _admitted[name, specifier]
-    if not keys:
-        return _OTHER
-    return _NEWEST if contains(bad, keys[-1]) else sum(contains(bad, key) for key in keys) / len(keys)
+def _goes_with(name: str, key: Key, pins: Pins) -> bool:
+    """Whether neither a release nor a pinned one requires, regardless of extras and markers, that the other is not there."""
+    from compat.tables.declared import open_declared
+
+    mine = open_declared().package(name)
+    place = None if mine is None else _published(name)[key]
+    for other, version in pins:
+        if mine is not None and place is not None and other in mine.asks and not _accepts(mine, place, other, key_of(version)):
+            return False
+        theirs = open_declared().package(other)
+        if theirs is not None and name in theirs.asks:
+            pinned = theirs.place(version)
+            if pinned is not None and not _accepts(theirs, pinned, name, key):
+                return False
+    return True
 
 
-_admitted: dict[tuple[str, str | None], list[Key]] = {}
+def _accepts(package: Package, place: int, name: str, key: Key) -> bool:
+    always = (ranges for _, ranges, marker, extra in package.requirements(place, name) if marker is None and extra is None)
+    return all(contains(ranges, key) for ranges in always)
 
 
-def _admitted_by(name: str, specifier: str | None) -> list[Key]:
-    """The published releases that a specifier allows, oldest first; all releases if it cannot be parsed."""
+def _admitted_by(name: str, specifier: str | None) -> Collection[Key]:
     try:
         admitted = EVERY if specifier is None else ranges_of(specifier)
     except ValueError:
@@ -154,18 +187,18 @@ def _admitted_by(name: str, specifier: str | None) -> list[Key]:
     return [key for key in _published(name) if contains(admitted, key)]
 
 
-def _published(name: str) -> list[Key]:
-    """The releases of a distribution that are not yanked, oldest first."""
+def _published(name: str) -> Mapping[Key, int]:
+    """The places of the releases of a distribution that are not yanked, oldest first."""
     from compat.tables.declared import open_declared
 
     if name not in _releases:
         package = open_declared().package(name)
         known = () if package is None else package.releases
-        _releases[name] = [key_of(release.version) for release in known if release.yanked is None]
+        _releases[name] = {key_of(release.version): place for place, release in enumerate(known) if release.yanked is None}
     return _releases[name]
 
 
-_releases: dict[str, list[Key]] = {}
+_releases: dict[str, dict[Key, int]] = {}
 
 
 # --- The values that unknown facts can have.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.checks.questions import LEAST, MOST, about_listed_packages, folded, likelihood
-from compat.model import Distribution, Environment, Finding, Workload
+from compat.model import Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.evaluate import judge
@@ -119,8 +119,29 @@ def test_a_package_whose_release_is_open_is_one() -> None:
 
 def test_a_rule_about_one_release_is_no_question_where_the_file_leaves_the_release_open() -> None:
     open_release = Distribution("transformers", specifier=">=4.40")
-    found = of_rule('packages = { trl = "<1", transformers = "==4.52.1" }', there(TRL, open_release))
+    found = of_rule('packages = { trl = "<1", transformers = "==4.55.2" }', there(TRL, open_release))
     assert 0 < likelihood(found) < LEAST
+
+
+def test_a_release_that_a_pinned_one_excludes_is_impossible() -> None:
+    conditions = 'packages = { trl = "<1", transformers = "==4.52.1" }'
+    assert likelihood(of_rule(conditions, there(TRL, Distribution("transformers")))) == 0, "trl 0.20.0 requires 4.53.2"
+    assert likelihood(of_rule(conditions, there(Distribution("trl", "0.17.0"), Distribution("transformers")))) > 0
+
+
+def test_the_newest_release_is_the_newest_that_goes_with_the_pinned_ones() -> None:
+    conditions = 'packages = { trl = "<1", huggingface-hub = "<1" }'
+    newest = there(TRL, Distribution("huggingface-hub"))
+    with_transformers_4 = there(TRL, Distribution("transformers", "4.57.1"), Distribution("huggingface-hub"))
+    assert likelihood(of_rule(conditions, newest)) < likelihood(of_rule(conditions, with_transformers_4))
+
+
+def test_an_older_release_is_less_likely_where_an_installer_selects_it() -> None:
+    conditions = 'packages = { peft = "<1", accelerate = "<1" }'
+    peft = Distribution("peft", "0.17.0")  # requires accelerate 0.21
+    installed = likelihood(of_rule(conditions, there(peft, Distribution("accelerate"))))
+    required = likelihood(of_rule(conditions, there(peft, Distribution("accelerate", source=Source("index")))))
+    assert required < LEAST <= installed
 
 
 def test_a_variable_that_nobody_stated_and_a_package_that_nobody_mentioned_exempt_from_nothing() -> None:
