@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
 from compat.diagnosis.explanations import GENERAL, between, explained
+from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
+from compat.diagnosis.message_advice import met
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import told
-from compat.model import CONFIDENCES, Environment, Finding
+from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
@@ -231,7 +233,7 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
         if sighting.strength < _WHOLE:
             return None
         why = f"The text shows this bug, but this environment cannot produce it: {'; '.join(against)}. {ELSEWHERE}"
-        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(FIND_IT,))
+        return replace(finding, verdict="possible", why=f"{why} {rule.why}", fixes=(FIND_IT, *_elsewhere(finding, facts)))
     if sighting.strength == _WHOLE:
         fits = bool(rule.packages) and all(holds(each, facts) for each in rule.packages)
         if fits and not otherwise:
@@ -241,6 +243,14 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
         unknown = tuple(f"distributions.{each.name}" for each in rule.packages if holds(each, facts) is None)
         return replace(finding, unknown=unknown, missing=contract_names(unknown))
     return finding
+
+
+def _elsewhere(finding: Finding, facts: Facts) -> Iterator[Fix]:
+    """Yield the fixes for the environment that ran, without releases that the given one has."""
+    for fix in finding.fixes:
+        version = version_of(fix.package, facts) if fix.package else None
+        if version is None or not met(version, fix.spec or ""):
+            yield fix
 
 
 def _of_the_launch(condition: Condition) -> bool:

@@ -17,6 +17,8 @@ from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
 from compat.diagnosis.library_owners import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
+from compat.diagnosis.named_calls import with_call
+from compat.diagnosis.new_functions import of_new_function
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.diagnosis.symptoms.table import SYMPTOMS
@@ -44,7 +46,7 @@ def explained(
     if found := failed_builds(text, facts) or not_offered(text, facts):
         return tuple(found)
     for number in order[:MOST]:
-        error = errors[number]
+        error = with_call(errors[number], text)
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
         found = found or incomplete(error, facts)
         if found and found[0].rule not in GENERAL:
@@ -83,7 +85,8 @@ def between(
     return tuple(
         named
         or violated(decisive, text, derived)
-        or next((found for error in decisive if (found := not_importable(error, facts, derived))), ())
+        or next((found for error in decisive if (found := not_importable(error, facts, derived))), None)
+        or next((found for error in decisive if (found := of_new_function(error, facts))), ())
     )
 
 

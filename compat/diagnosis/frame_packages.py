@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.interfaces.table import open_table, tracked
 from compat.model import normalized
 
 if TYPE_CHECKING:
@@ -43,11 +44,19 @@ def package_of(frame: Frame) -> str | None:
             return parts[at + 1].removesuffix(".py")
     if parts[0] in ("...", "…") and len(parts) > 2:
         return parts[1]
+    if len(parts) > 1 and _is_module(parts):
+        return parts[0]
     # a checkout that is run in place: src/axolotl/cli/train.py, vllm/vllm/engine/llm_engine.py
     for at in range(len(parts) - 2, 0, -1):
         if providers(parts[at]) and (parts[at - 1] in _SOURCES or parts[at - 1].lower() == parts[at]):
             return parts[at]
     return None
+
+
+def _is_module(parts: list[str]) -> bool:
+    """Whether a relative path is that of a module in the tables, as summaries shorten it: ``peft/import_utils.py``."""
+    table = open_table(distribution_of_module(parts[0])) if parts[0] in tracked() else None
+    return table is not None and ".".join(parts).removesuffix(".py").removesuffix(".__init__") in table.modules()
 
 
 def meeting(error: RaisedError) -> tuple[str, ...]:

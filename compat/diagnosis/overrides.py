@@ -266,9 +266,13 @@ def _since(known: Named | None) -> str | None:
 # --- A method of an object: since some release a package expects a class of its own where a plain value was.
 
 
+_CONTAINERS = (dict, list, set, str)
+"""Plain values whose own methods classes of packages have as well: they say nothing of the class."""
+
+
 def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a plain value whose method is called that a class of a package has, which is new or has changed."""
-    if lack.kind != MEMBER or lack.owner not in PLAIN:
+    if lack.kind != MEMBER or lack.owner not in PLAIN or any(hasattr(each, lack.name) for each in _CONTAINERS):
         return []
     found = owner_of_method(lack.name, modules_of(error))
     if found is None:

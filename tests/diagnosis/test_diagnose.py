@@ -103,6 +103,20 @@ def test_versions_that_cannot_produce_the_frames_are_named(
     assert "this environment cannot produce it" in first["why"]
     name, version = next(iter(packages.items()))
     assert f"{name} {version} is outside" in first["why"]
+    assert first["fixes"][0]["text"].startswith("find the copy that ran")
+
+
+def test_fixes_for_the_environment_that_ran_are_shown_unless_this_one_has_them(compat: Run, described: Write) -> None:
+    error = "TypeError: _get_per_token_logps() takes 5 positional arguments but 6 were given\n"
+
+    def fixes(release: str) -> list[str | None]:
+        environment = described({"unsloth": release, "trl": "0.19.1"})
+        (finding, *_) = findings(compat, error, "--environment", environment)
+        assert (finding["rule"], finding["verdict"]) == ("unsloth-grpo-logps-arguments", "possible")
+        return [fix["spec"] for fix in finding["fixes"]]
+
+    assert fixes("2025.7.1") == [None, ">=2025.7.3"]
+    assert fixes("2025.7.5") == [None, ">=2025.5.8,<2025.7.2"]
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ class Stream:
         self._ignored = False
         self._grouped = False
         self._at = 0
+        self._above: Draft | None = None  # an error without frames right above these, as a summary may place it
         self._begin()
 
     def _begin(self) -> None:
@@ -103,8 +104,11 @@ class Stream:
     def close(self, line: LogLine | None = None) -> None:
         """End the current error; frames without an exception below them become an error of unknown class."""
         if self._state in (self._plain, self._notebook) and self._frames and (self._state == self._plain or self._shown):
-            at = LogLine(self._at, "", rank=line.rank if line else None)
-            self._add(Draft(None, "", self._frames, at))
+            if self._above is not None:
+                self._above.frames.extend(self._frames)
+            else:
+                at = LogLine(self._at, "", rank=line.rank if line else None)
+                self._add(Draft(None, "", self._frames, at))
         self._rest()
 
     def adopt(self, other: Stream) -> None:
@@ -118,6 +122,7 @@ class Stream:
         self._begin()
         self._collecting = []
         self._pending = []
+        self._above = None
         self._enter(self._idle)
 
     def _enter(self, state: Callable[[str, LogLine], None]) -> None:
@@ -463,5 +468,7 @@ class Stream:
             self._embeds = draft
         if text.strip() == '"""':
             self._embeds = None
+        alone = frame is not None and draft.exception is not None and not draft.frames and not self._blank
         self._rest()
+        self._above = draft if alone else None
         self._idle(text, line)

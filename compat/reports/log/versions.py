@@ -102,10 +102,10 @@ def _all(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _asked(stripped: str) -> str:
-    """Return the module whose version is printed at a Python prompt; the output is the next line."""
+    """Return the module whose version is printed, at a Python prompt or in a notebook; the output is the next line."""
     if "__version__" not in stripped:
         return ""
-    match = re.match(r">>> (?:print\()?(\w{1,40})\.__version__\)?$", stripped)
+    match = re.match(r"(?:>>> (?:print\()?|print\()(\w{1,40})\.__version__\)?$", stripped)
     return match.group(1) if match else ""
 
 

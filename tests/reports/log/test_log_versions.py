@@ -92,6 +92,7 @@ class TestVersions:
             "[2025-02-13 10:00:00,1] [INFO] [logging.py:128:log_dist] [Rank -1] DeepSpeed info: version=0.16.3, git-hash=u"
         ) == {"deepspeed": "0.16.3"}
         assert versions_in(">>> torch.__version__\n'2.5.1+cu124'\n") == {"torch": "2.5.1+cu124"}
+        assert versions_in("```python\nprint(trl.__version__)\n0.12.0\n```\n") == {"trl": "0.12.0"}
         assert versions_in("torch version .................... 2.5.1+cu124") == {"torch": "2.5.1+cu124"}
         assert versions_in("    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.2+cpu)") == {"torch": "2.1.2+cpu"}
 
