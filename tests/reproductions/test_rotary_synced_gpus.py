@@ -54,6 +54,7 @@ WITHOUT_CACHE_PADDED = [
     ("5.18.0", ATTENTION),
     ("5.19.0", ATTENTION),
     pytest.param("5.23.0", ATTENTION, marks=needs_3_11),
+    pytest.param("5.24.0", ATTENTION, marks=needs_3_11),
 ]
 WITHOUT_CACHE_IN_CONFIG = [("4.48.3", ROTARY), ("4.49.0", None), ("4.50.3", ROTARY), ("4.57.6", ROTARY)]
 
