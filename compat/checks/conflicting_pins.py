@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
 
 _EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
-_RESOLVED_TOGETHER = ("requirements", "pyproject", "script", "environment.yml")
+_RESOLVED_TOGETHER = ("requirements", "pyproject", "setup.py", "setup.cfg", "script", "environment.yml")
 """Kinds of listings whose lines one installer resolves together; in others a later command replaces what an earlier one did."""
 _MOST = 40
 """The maximum number of lines for one distribution that are compared with each other."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.command import install_of
@@ -17,6 +16,7 @@ from compat.formats.jobs import Job, Placed, Script, count_of, devices, known_ve
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record
+from compat.syntax.python import Positions
 from compat.syntax.shell import Word
 from compat.workload.notebook import parsed
 
@@ -214,14 +214,13 @@ class PythonImages:
         from compat.formats.edit.files import Mapped
 
         mapped = Mapped(self.text, range(len(self.text)))
-        lines = self.text.split("\n")
-        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        positions = Positions(self.text)
         for image in self.images:
             nodes = [(_INSTALLERS[name], call.args) for name, call in image.calls if name in _INSTALLERS]
             for program, args in (*nodes, *((("pip",), [listed]) for listed in image.lists)):
                 words = [Word(each, 0, 0) for each in (*program, "install")]
                 for each in self.requirements(args):
-                    word = _word(each, lines, starts)
+                    word = _word(each, positions)
                     words += [] if word is None else [word]
                 script.read_words(mapped, words, json=True)
 
@@ -238,13 +237,11 @@ def _texts(node: ast.expr | None) -> dict[str, str]:
     return {str(key): text for key, text in found if isinstance(text, str)}
 
 
-def _word(found: Requirement, lines: Sequence[str], starts: Sequence[int]) -> Word | None:
+def _word(found: Requirement, positions: Positions) -> Word | None:
     """Return a constant on one line as a word with its quotes."""
-    node = found.node
-    if not isinstance(node, ast.Constant) or node.value != found.text or node.lineno != node.end_lineno:
-        return None
-    line = lines[node.lineno - 1]
-    start, end = (len(line.encode()[:at].decode()) for at in (node.col_offset, node.end_col_offset or 0))
-    if line[start:end][1:-1] != found.text:
-        return None
-    return Word(found.text, starts[node.lineno - 1] + start, starts[node.lineno - 1] + end)
+    span = positions.quoted(found.node)
+    return (
+        None
+        if span is None or not isinstance(found.node, ast.Constant) or found.node.value != found.text
+        else Word(found.text, *span)
+    )

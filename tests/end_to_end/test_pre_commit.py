@@ -154,12 +154,12 @@ def rule_files(project: Repository) -> None:
 
 READ = (
     "uv.lock", "services/train/uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock", "pylock.toml", "pylock.cuda.toml",
-    "conda-lock.yml", "gpu.conda-lock.yaml", "pyproject.toml", "requirements.txt", "requirements-dev.in", "requirements_cuda.txt",
+    "conda-lock.yml", "gpu.conda-lock.yaml", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.in", "requirements_cuda.txt",
     "dev-requirements.txt", "requirements/base.txt", "constraints.txt", "Dockerfile", "docker/Dockerfile.cuda", "Dockerfile-12.4",
     "train.Dockerfile", "Containerfile", "compose.yaml", "docker-compose.yml", "docker-compose.gpu.yml", "compose.override.yaml",
 )  # fmt: skip
 NOT_READ = (
-    "README.md", "setup.cfg", "notes.txt", "Cargo.lock", "package-lock.json", "composer.lock", "uv.lock.orig", "train.py", "train.ipynb",
+    "README.md", "notes.txt", "Cargo.lock", "package-lock.json", "composer.lock", "uv.lock.orig", "train.py", "train.ipynb",
     "Dockerfile.dockerignore", ".dockerignore", "Dockerfile.md", "Dockerfile.j2", "dockerfile_parser.py", "dockerfiles/entry.sh",
     "compose.py", ".github/workflows/ci.yml", "mkdocs.yml", "values.yaml", "src/requirements.py", "Pipfile",
 )  # fmt: skip

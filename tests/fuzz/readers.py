@@ -143,7 +143,7 @@ _YAML = {
 _JSON = {"pipfile": ("Pipfile.lock",), "devcontainer": ("devcontainer.json",)}
 _PLAIN = {
     "requirements": ("given.txt", "sub/given.txt"), "dockerfile": ("Dockerfile", "sub/Dockerfile", "a.dockerfile"),
-    "shell": ("run.sh", "sub/run.slurm"),
+    "shell": ("run.sh", "sub/run.slurm"), "setup_cfg": ("setup.cfg",),
 }  # fmt: skip
 _NAMES = ("a.yml", "a.yaml", "a.json", "a.lock", "a", "requirements", "a.toml", "a.yml.txt", "\0", "", "a/../b.yml", "ſ.YML")
 
@@ -154,6 +154,7 @@ READERS: dict[str, Reader] = {
         for kind, names in kinds.items()
     },
     "script": Reader(("script.py",), "plain", _listings, on_disk=True),
+    "setup_py": Reader(("setup.py",), "plain", _listings, on_disk=True),
     "notebook": Reader(("a.ipynb", "sub/a.ipynb"), "json", _listings, on_disk=True),
     "kind_of": Reader(_NAMES, "any", _listings),
     "described": Reader(("given.json",), "json", _described, on_disk=True),

@@ -1,0 +1,331 @@
+"""Packaging code followed statement by statement, without running it: what it passes to ``setup()``.
+
+Texts, lists and tables are computed as the code does, files of the project are read, and functions of the code are followed.
+Everything else is unknown. Where a condition is undecided, both ways are followed and merged; what only one of them adds
+knows the condition.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from compat.formats.setuptools.builtins import built_in, of_file, of_list, of_table, of_text, path_function
+from compat.formats.setuptools.expressions import Expressions
+from compat.formats.setuptools.values import (
+    File,
+    Function,
+    Text,
+    Unknown,
+    Value,
+    Variables,
+    conditional,
+    copied,
+    has_unknown,
+    is_true,
+    items_of,
+    joined,
+    lines_of,
+    merged,
+    size_of,
+)
+from compat.records import record
+
+_OWNERS = ("setup", "setuptools", "skbuild", "core", "distutils", "numpy")
+
+
+@record(frozen=True)
+class _End:
+    """How a block ended: by ``return``, ``continue``, ``break`` or ``raise``."""
+
+    how: str
+    value: Value = None
+
+
+class Followed(Expressions):
+    """The calls of ``setup()`` that some code comes to; ``read`` returns the text of a file of the project, or ``None``."""
+
+    def __init__(self, tree: ast.Module, name: str, read: Callable[[str], Text | None]) -> None:
+        super().__init__({"__file__": Text(name, 1), "__name__": Text("__main__", 1)})
+        self.setups: list[dict[str | Unknown, Value]] = []
+        self._read = read
+        self._yielded: list[list[Value]] = []
+        try:
+            self._block(tree.body)
+        except RecursionError:  # tables inside each other, thousands deep
+            self.left = -1
+        self.whole = self.left >= 0
+        """Whether all of it was followed."""
+
+    # --- Statements: one method for each kind, with its name.
+
+    def _block(self, statements: Sequence[ast.stmt]) -> _End | None:
+        """Follow statements; ``None`` if the last one is followed by what comes after the block."""
+        for at, each in enumerate(statements):
+            self.left -= 1
+            if self.left < 0:
+                return _End("raise")
+            if isinstance(each, (ast.If, ast.Try)):
+                decided = is_true(self.value(each.test)) if isinstance(each, ast.If) else None
+                ways = _ways(each)
+                if decided is not None:
+                    end = self._block(ways[0] if decided else ways[1])
+                elif any(map(_jumps, ways)):
+                    return self._both([[*way, *statements[at + 1 :]] for way in ways], each.lineno)
+                else:
+                    end = self._both(ways, each.lineno)
+            else:
+                follow: Callable[[ast.stmt], _End | None] | None = getattr(self, f"_{type(each).__name__.lower()}", None)
+                end = None if follow is None else follow(each)
+            if end is not None:
+                return end
+        return None
+
+    def _both(self, ways: Sequence[Sequence[ast.stmt]], line: int) -> _End | None:
+        """Follow both ways of an undecided condition and merge what they leave; one that raises is not taken."""
+        before = self._copied()
+        left: list[tuple[list[Variables], _End | None]] = []
+        for way in ways:
+            self._restore(before)
+            before = self._copied()
+            end = self._block(way)
+            if end is None or end.how != "raise":
+                left.append(([dict(frame) for frame in self.frames], end))
+        if not left or self.left < 0:
+            return _End("raise")
+        frames, end = left[0]
+        for others, other in left[1:]:
+            seen: dict[tuple[int, int], Value] = {}
+            frames = [_merged_variables(one, two, line, seen) for one, two in zip(frames, others)]
+            end = _merged_ends(end, other, line, seen)
+        self._restore(frames)
+        return end
+
+    def _restore(self, frames: Sequence[Variables]) -> None:
+        for frame, after in zip(self.frames, frames):
+            frame.clear()
+            frame.update(after)
+
+    def _copied(self) -> list[Variables]:
+        seen: dict[int, Value] = {}
+        found = [{name: copied(value, seen) for name, value in frame.items()} for frame in self.frames]
+        self.left -= sum(map(size_of, seen.values())) + sum(map(len, found)) // 20 + len(seen)
+        return found
+
+    def _expr(self, node: ast.Expr) -> _End | None:
+        if isinstance(node.value, (ast.Yield, ast.YieldFrom)) and self._yielded:
+            found = None if node.value.value is None else self.value(node.value.value)
+            self._yielded[-1] += items_of(found, node.lineno) if isinstance(node.value, ast.YieldFrom) else [found]
+            return None
+        self.value(node.value)
+        ends = isinstance(node.value, ast.Call) and _dotted(node.value.func) in ("sys.exit", "exit", "quit")
+        return _End("raise") if ends else None
+
+    def _assign(self, node: ast.Assign) -> None:
+        found = self.value(node.value)
+        for target in node.targets:
+            self.bind(target, found)
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.value(node.value))
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        added, before = self.value(node.value), self.value(node.target)
+        if isinstance(before, list) and isinstance(node.op, (ast.Add, ast.BitOr)):
+            before += items_of(added, node.lineno)
+            self.left -= size_of(before)
+        elif isinstance(before, dict) and isinstance(added, dict):
+            before.update(added)
+        else:
+            plus = isinstance(node.op, ast.Add)
+            self.bind(node.target, joined([before, added], node.lineno) if plus else Unknown(node.lineno))
+
+    def _functiondef(self, node: ast.FunctionDef) -> None:
+        self.frames[-1][node.name] = Function(node, self.frames[-1])
+
+    def _for(self, node: ast.For) -> _End | None:
+        for each in items_of(self.value(node.iter), node.lineno):
+            self.bind(node.target, each)
+            end = self._both([node.body, []], node.lineno) if isinstance(each, Unknown) else self._block(node.body)
+            if end is not None and end.how in ("return", "raise"):
+                return end
+            if end is not None and end.how == "break":
+                break
+        return None
+
+    def _while(self, node: ast.While) -> None:
+        """What a loop without an end in sight changes is unknown."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and not isinstance(self.named(each.id, 0), (Unknown, Function)):
+                self.frames[-1][each.id] = Unknown(node.lineno)
+
+    def _with(self, node: ast.With) -> _End | None:
+        for item in node.items:
+            found = self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, found)
+        return self._block(node.body)
+
+    def _return(self, node: ast.Return) -> _End:
+        return _End("return", None if node.value is None else self.value(node.value))
+
+    def _continue(self, node: ast.Continue) -> _End:
+        return _End("continue")
+
+    def _break(self, node: ast.Break) -> _End:
+        return _End("break")
+
+    def _raise(self, node: ast.Raise) -> _End:
+        return _End("raise")
+
+    # --- Calls.
+
+    def _call(self, node: ast.Call) -> Value:
+        line, name = node.lineno, _dotted(node.func)
+        args = self.arguments(node.args, line)
+        options: dict[str | Unknown, Value] = {}
+        for given in node.keywords:
+            value = self.value(given.value)
+            if given.arg is not None:
+                options[given.arg] = value
+            else:
+                options.update(value if isinstance(value, dict) else {Unknown(line): value})
+        owner, _, last = name.rpartition(".")
+        first = self.named(name.partition(".")[0], line)
+        if isinstance(first, Function) and not owner:
+            return self._run(first, args, options, line)
+        if last == "setup" and name.partition(".")[0] in _OWNERS:
+            self.setups.append(options)
+            return None
+        if isinstance(node.func, ast.Attribute) and (not name or not isinstance(first, Unknown)):
+            return self._method(self.value(node.func.value), node.func.attr, args, options, line)
+        return self._library(name, args, options, line)
+
+    def _library(self, name: str, args: list[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+        """Return what a function of Python, or of its library, returns."""
+        last = name.rpartition(".")[2]
+        path = args[0] if args and isinstance(args[0], Text) else None
+        if last in ("exists", "isfile") and path is not None:
+            return Unknown(line) if self._read(path.value) is None else True
+        if last == "open" and path is not None:
+            return self._opened(path, line)
+        if last == "parse_requirements" and args:
+            given = self._opened(path, line) if path is not None and "\n" not in path.value else args[0]
+            given = given.content if isinstance(given, File) else given
+            return list(lines_of(given)) if isinstance(given, Text) else items_of(given, line)
+        if name.startswith(("os.", "path.", "pathlib.")) or last in ("Path", "PurePath", "dirname", "abspath", "join"):
+            return path_function(last, args, line)
+        if last in ("copy", "deepcopy") and args:
+            return copied(args[0], {})
+        return built_in(last, args, options, line, lambda each, given: self._run(each, given, {}, line))
+
+    def _method(self, owner: Value, name: str, args: list[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+        if isinstance(owner, Text) and name in ("read_text", "read_bytes", "open"):
+            file = self._opened(owner, line)
+            return file.content if isinstance(file, File) and name != "open" else file
+        if isinstance(owner, Text):
+            return of_text(owner, name, args, line)
+        self.left -= size_of(owner)
+        if isinstance(owner, list):
+            return of_list(owner, name, args, line)
+        if isinstance(owner, dict):
+            return of_table(owner, name, [*args, *([options] if options and name == "update" else [])], line)
+        return of_file(owner, name, line) if isinstance(owner, File) else Unknown(line)
+
+    def _opened(self, path: Text, line: int) -> Value:
+        content = self._read(path.value)
+        return Unknown(line) if content is None else File(content)
+
+    def _run(self, function: Value, args: Sequence[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+        """Follow a function. One whose result is unknown, but whose argument is a requirements file, returns what it lists."""
+        if not isinstance(function, Function) or self.is_too_deep:
+            return Unknown(line)
+        node = function.node
+        local = self._bound(node.args, args, options, line)
+        frames, around = self.frames, function.around
+        self.frames = [frames[0], *([] if around is frames[0] else [around]), local]
+        self._yielded.append([])
+        try:
+            if isinstance(node, ast.Lambda):
+                found = self.value(node.body)
+            else:
+                end = self._block(node.body)
+                found = end.value if end is not None and end.how == "return" else None
+                if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in _own(node)):
+                    found = list(self._yielded[-1])
+        finally:
+            self.frames = frames
+            self._yielded.pop()
+        if not has_unknown(found):
+            return found
+        files = {each.value: each for each in local.values() if isinstance(each, Text) and _lists_requirements(each.value)}
+        return Unknown(line, next(iter(files.values()))) if len(files) == 1 else found
+
+    def _bound(self, given: ast.arguments, args: Sequence[Value], options: dict[str | Unknown, Value], line: int) -> Variables:
+        """Return the variables of a function that is called with some arguments."""
+        names = [each.arg for each in (*given.posonlyargs, *given.args)]
+        local: Variables = dict.fromkeys((*names, *(each.arg for each in given.kwonlyargs)), Unknown(line))
+        for name, default in zip(names[len(names) - len(given.defaults) :], given.defaults):
+            local[name] = self.value(default)
+        for keyword, value in zip(given.kwonlyargs, given.kw_defaults):
+            local[keyword.arg] = None if value is None else self.value(value)
+        local.update(zip(names, args))
+        if given.vararg is not None:
+            local[given.vararg.arg] = list(args[len(names) :])
+        local.update((name, value) for name, value in options.items() if isinstance(name, str))
+        return local
+
+
+def _merged_variables(one: Variables, two: Variables, line: int, seen: dict[tuple[int, int], Value]) -> Variables:
+    left: dict[str | Unknown, Value] = {}
+    right: dict[str | Unknown, Value] = {}
+    left.update(one.items())
+    right.update(two.items())
+    found = merged(left, right, line, seen)
+    assert isinstance(found, dict)
+    return {name: value for name, value in found.items() if isinstance(name, str)}
+
+
+def _merged_ends(one: _End | None, two: _End | None, line: int, seen: dict[tuple[int, int], Value]) -> _End | None:
+    if one is not None and two is not None and one.how == two.how:
+        return _End(one.how, merged(one.value, two.value, line, seen))
+    returned = next((each for each in (one, two) if each is not None and each.how == "return"), None)
+    return None if returned is None else _End("return", conditional(returned.value, line))
+
+
+def _ways(node: ast.If | ast.Try) -> list[list[ast.stmt]]:
+    """Return the ways through a condition or a ``try``."""
+    if isinstance(node, ast.If):
+        return [node.body, node.orelse]
+    return [[*node.body, *node.orelse, *node.finalbody], *([*each.body, *node.finalbody] for each in node.handlers[:3])]
+
+
+def _jumps(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements may leave the function or the loop around them."""
+    inside = (each for outer in statements for each in (outer, *_own(outer)))
+    return any(isinstance(each, (ast.Return, ast.Continue, ast.Break)) for each in inside)
+
+
+def _own(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes inside a node, without those of functions inside it."""
+    found: list[ast.AST] = []
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        each = waiting.pop()
+        found.append(each)
+        if not isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(each)
+    return found
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return ``os.path.join`` for such an expression, else ""."""
+    if isinstance(node, ast.Name):
+        return node.id
+    owner = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{owner}.{node.attr}" if owner and isinstance(node, ast.Attribute) else ""
+
+
+def _lists_requirements(path: str) -> bool:
+    return path.endswith((".txt", ".in", ".pip"))
