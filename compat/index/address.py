@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
@@ -11,6 +13,9 @@ from compat.errors import InputError
 from compat.redact import without_credentials
 
 NETWORK = ("http", "https")
+_SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._~!+=,@%-]*"
+_PLAIN = re.compile(rf"((?:\.\./)*|/)((?:{_SEGMENT}/)*{_SEGMENT})(?:#\S*)?")
+"""A relative link without query, scheme and further dots, as on the pages of most proxies."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,19 @@ def beside(url: str, suffix: str) -> str:
     return urlunsplit(parts._replace(path=parts.path + suffix, fragment=""))
 
 
+@lru_cache(maxsize=64)
+def _folder(base: str, steps: str) -> str:
+    """The absolute URL of ``../../`` on a page: the same for all its links."""
+    return urljoin(base, steps or "./")
+
+
 def joined(base: str, link: str) -> str | None:
     """The absolute URL of a link on a page, without credentials and fragment; ``None`` if its scheme is not allowed."""
     if link.startswith("https://") and link.isprintable():  # fast path for nearly all of the thousands of links on a page
         return without_credentials(link.partition("#")[0])
+    plain = _PLAIN.fullmatch(link)
+    if plain is not None and base.startswith(("https://", "http://")):
+        return without_credentials(f"{_folder(base, plain[1])}{plain[2]}")
     try:
         url = urljoin(base, link.strip())
         scheme = urlsplit(url).scheme

@@ -26,6 +26,8 @@ class Client:
         self._listed: dict[str, set[str]] = {}
         self._default: str | None = None
         self._lock = threading.Lock()
+        self._parsing = threading.Lock()
+        """Pages are parsed one at a time: at once they take as long, and the rows of large ones several times the memory."""
 
     def page(self, source: Source, name: str | None, kept: Page | None = None) -> Page | None:
         """A package's page on an index, or the page of a flat index (``name`` is then ``None``).
@@ -42,7 +44,8 @@ class Client:
             return Page(None)
         if answer.status != 200:
             raise Unread(f"{url} answers HTTP {answer.status}")
-        files = parse_page(answer.body, answer.headers.get("Content-Type", ""), answer.url, source.key, name)
+        with self._parsing:
+            files = parse_page(answer.body, answer.headers.get("Content-Type", ""), answer.url, source.key, name)
         return Page(files, answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", ""))
 
     def metadata(self, file: File) -> Reading:

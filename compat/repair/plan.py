@@ -306,7 +306,7 @@ class Planner:
 
         Newer releases of the packages of the errors ``left`` that are only for other Pythons are part of it.
         """
-        if self._universe.unknown:  # unread data might contain a solution
+        if self._universe.unknown or solver.limited:  # unread data might contain a solution
             return (), ""
         core = conflict(solver)
         deadline = monotonic() + _RELIEF

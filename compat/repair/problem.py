@@ -34,6 +34,9 @@ BEHIND = 10
 DAYS_BACK = 365
 """Maximum age of a candidate relative to the installed release, in days between uploads."""
 _CALENDAR = 1900
+MOST = 1_000
+"""Maximum number of candidates of one package: real ones have a few hundred that are not too old, and each may be read."""
+_NEAREST, _NEWEST = 500, 100
 OLD = 730
 """Days between uploads after which an added package counts as old, relative to the newest installed release."""
 
@@ -149,6 +152,20 @@ class Problem:
         elif not found:  # only pre-releases exist: consider them
             found = [each for each in releases if not each.yanked]
         return tuple(sorted(found, key=lambda each: each.key))
+
+    def considered(self, name: str, found: tuple[Release, ...]) -> tuple[Release, ...]:
+        """At most about :data:`MOST` of the candidates of a package: those near the installed one, the newest, what is pinned,
+        and some in between, at equal distances."""
+        if len(found) <= MOST:
+            return found
+        current = self.current.get(name)
+        place = found.index(current) if current is not None and current in found else len(found) - 1
+        first = max(0, min(place - _NEAREST // 2, len(found) - _NEAREST))
+        kept = {*range(first, first + _NEAREST), *range(len(found) - _NEWEST, len(found))}
+        kept.update(range(0, len(found), -(-len(found) // (MOST - _NEAREST - _NEWEST))))
+        wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
+        pinned = (at for at, each in enumerate(found) if any(_pins(specifier, each) for specifier in wanted))
+        return tuple(found[at] for at in sorted(kept.union(pinned)))
 
     @property
     def staying(self) -> frozenset[str]:

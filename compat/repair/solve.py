@@ -56,6 +56,8 @@ class Solver:
         self.problem, self.universe = problem, universe
         self._rules, self._judge = rules, judge
         self.opened: dict[str, tuple[Release, ...]] = {}
+        self.limited: dict[str, str] = {}
+        """Packages with so many releases that not all are candidates."""
         self.needs: dict[Release, Needs] = dict(needs)
         self.learnt: dict[Forbidden, None] = {}
         self._asked: dict[str, int] = {}
@@ -113,7 +115,7 @@ class Solver:
             self.problem, self.universe, rules=self._rules, judge=self._judge, needs=self.needs,
             progress=self._progress, deadline=self._deadline,
         )  # fmt: skip
-        other.opened, other._unreadable = dict(self.opened), set(self._unreadable)
+        other.opened, other.limited, other._unreadable = dict(self.opened), dict(self.limited), set(self._unreadable)
         other.learnt = {**self.learnt, forbidden: None}
         other._strict = True
         return other
@@ -136,7 +138,10 @@ class Solver:
         wanted = [name for name in dict.fromkeys(names) if name not in self.opened]
         for name, releases in self.universe.releases(wanted).items() if wanted else ():
             found = [each for each in releases or () if each not in self._unreadable]
-            self.opened[name] = self.problem.candidates(name, found)
+            candidates = self.problem.candidates(name, found)
+            self.opened[name] = some = self.problem.considered(name, candidates)
+            if len(some) < len(candidates):
+                self.limited[name] = f"only {len(some):,} of {len(candidates):,} releases are considered"
         self._tell()
 
     def _tell(self) -> None:
@@ -203,7 +208,7 @@ class Solver:
         return {name: release for name, release in found.items() if release is not None}
 
     def _solution(self, model: Model | None, relaxation: Relaxation, rounds: int) -> Solution:
-        unread = dict(self.universe.unknown)
+        unread = {**self.universe.unknown, **self.limited}
         if model is None:
             return Solution(None, (), optimal=True, relaxation=relaxation, unread=unread, rounds=rounds)
         chosen = self._releases(relaxation.chosen(model.true), relaxation)

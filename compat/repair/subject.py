@@ -73,11 +73,8 @@ def installed_by(
     place = next((at for at in range(len(contexts.platforms)) if contexts.on_platform(at)), 0)
     chosen = contexts.on_platform(place) & contexts.with_set(number)
     here = [at for at, mask in enumerate(contexts.installed()) if mask & chosen]
-    environment = replace(
-        known, distributions=tuple(_plain(listing.entries[at].distribution) for at in here),
-        distributions_complete=listing.complete,
-    )  # fmt: skip
-    copies = environment.distributions or ()
+    copies = tuple(_once(_plain(listing.entries[at].distribution) for at in here))
+    environment = replace(known, distributions=copies, distributions_complete=listing.complete)
     pinned = {copy.name for copy in copies if copy.version is not None}
     wanted = tuple(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
@@ -217,6 +214,15 @@ def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Requ
         return label in error.selections or label.startswith("every extra")
 
     return max(range(len(contexts.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
+
+
+def _once(copies: Iterable[Distribution]) -> Iterable[Distribution]:
+    """The copies without those that repeat a pin, which a file may list several times: only one of them is installed."""
+    seen = set()
+    for copy in copies:
+        if copy.version is None or (copy.name, copy.version) not in seen:
+            yield copy
+        seen.add((copy.name, copy.version))
 
 
 def _plain(copy: Distribution) -> Distribution:

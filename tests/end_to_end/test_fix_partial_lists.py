@@ -141,6 +141,13 @@ def test_a_contradiction_between_pins_is_fixed_like_an_error(fix: Run, index: In
     assert (tmp_path / "requirements.txt").read_text() == "accelerate==0.34.0\nnumpy==2.0.1\n"
 
 
+def test_a_pin_that_is_listed_twice_is_one_package(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\ntrl==0.17.0\ntrl>=0.9\n")
+    done = fix("--write", *own(tmp_path, BAD_TRL), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.18.0\ntrl==0.18.0\ntrl>=0.9\n"
+
+
 def test_of_two_pins_of_one_package_the_one_that_resolves_is_kept(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
     index.add("old", {"1.0": release("2025-01-01", "numpy<2")})

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from packaging.version import Version
+
 from compat.model import Environment
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.clauses import ERRORS, Statement
-from compat.repair.problem import Problem, Recommended
+from compat.repair.problem import MOST, Problem, Recommended
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver, follow
 from compat.repair.target import Need
@@ -163,3 +165,20 @@ def test_an_unmet_requirement_that_is_no_error_stays_unmet() -> None:
     chosen = solver.solve(("trl",)).chosen
     assert chosen is not None
     assert {name: each.version for name, each in chosen.items()} == {"trl": "1.5", "bitblas": "1.0"}
+
+
+def test_of_a_package_with_too_many_releases_some_are_candidates_and_nothing_is_proven() -> None:
+    """The installed one and its neighbours, the newest, what is pinned, and some in between, in the order of versions."""
+    many = tuple(Release("a", f"1.{number}") for number in range(5 * MOST))
+    current, pinned = Release("a", "1.7"), need("a!=1.7,==1.1234")
+    universe = MemoryUniverse({"a": many}, {})
+    problem = Problem(Environment(), TARGET, {"a": current}, keep=(pinned,))
+    solver = Solver(problem, universe, rules=lambda *_: [], judge=lambda *_: [], needs={})
+    solution = solver.solve()
+    assert solution.chosen == {"a": Release("a", "1.1234")}
+    some = [each.version for each in solver.opened["a"]]
+    assert len(some) < MOST
+    assert {"1.0", "1.7", "1.400", "1.1234", f"1.{5 * MOST - 90}", f"1.{5 * MOST - 1}"} <= set(some)
+    assert some == sorted(some, key=Version)
+    assert len({int(each[2:]) // 100 for each in some}) == 5 * MOST // 100
+    assert dict(solution.unread) == {"a": f"only {len(some):,} of {5 * MOST:,} releases are considered"}
