@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compat.records import record
+from compat.records import record, replace
 
 _OPERATORS = ";&|<>()\n"
 _KEYWORDS = frozenset(("if", "then", "else", "elif", "do", "while", "until", "{", "}", "!", "fi", "done", "esac"))
@@ -44,12 +44,15 @@ class SimpleCommand:
     """A simple command: its words, the control operator before it ("" for none), and the reserved words between them.
 
     Parentheses count as reserved words, except those of a function definition, which is left out with its name. The
-    operator of a new line is "\\\\n". There are no words if only reserved words are between two operators.
+    operator of a new line is "\\\\n". There are no words if only reserved words are between two operators. ``outputs``
+    are the files that standard output is written to, each with whether it is appended; ``documents`` the here-documents.
     """
 
     operator: str
     keywords: tuple[str, ...]
     words: tuple[Word, ...]
+    outputs: tuple[tuple[Word, bool], ...] = ()
+    documents: tuple[str, ...] = ()
 
 
 class _Dialect:
@@ -97,6 +100,8 @@ def _scan(text: str, at: int, dialect: _Dialect, spans: list[tuple[int, int]]) -
                 at += 2
             else:
                 problem, at = "no escaped character", end
+        elif dialect.script and text.startswith(("$'", '$"'), at):
+            at += 1  # the sign is part of the quote
         elif dialect.script and (letter == "`" or text.startswith(("$(", "${"), at)):
             behind = _behind_substitution(text, at)
             problem = problem if behind else "no closing quotation"
@@ -258,8 +263,9 @@ class _Lexer:
         self._operator = ""
         self._keywords: list[str] = []
         self._words: list[Word] = []
-        self._documents: list[str] = []
-        """The delimiters of the here-documents that start after the current line."""
+        self._outputs: list[tuple[Word, bool]] = []
+        self._documents: list[tuple[str, bool, int]] = []
+        """The here-documents that start after the current line: delimiter, ``<<-``, and number of the command."""
         self._tries = _MOST_TRIES
 
     def read(self) -> list[SimpleCommand]:
@@ -294,31 +300,40 @@ class _Lexer:
 
     def _end_command(self, operator: str) -> None:
         if self._words or self._keywords:
-            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words)))
-            self._keywords, self._words = [], []
+            outputs = tuple(self._outputs)
+            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words), outputs))
+            self._keywords, self._words, self._outputs = [], [], []
         elif operator in ("\n", "&") and self._operator in ("&&", "||", "|", ";;"):
             return  # the command is on the next line; ";;&" and "|&"
         self._operator = operator
 
     def _start_line(self) -> None:
         """Skip the here-documents of the previous line."""
-        for name in self._documents:
-            at = self._at
+        for name, indented, number in self._documents:
+            at = start = self._at
             while at < len(self._text) and self._tries:
+                before = at
                 end = self._text.find("\n", at)
                 line, at = (self._text[at:], len(self._text)) if end < 0 else (self._text[at:end], end + 1)
                 if line.strip() == name:
                     self._at = at
+                    self._add_document(number, self._text[start:before], indented=indented)
                     break
             else:
                 self._tries = max(0, self._tries - 1)
         self._documents.clear()
         self._before_line = len(self._found)
 
+    def _add_document(self, number: int, text: str, *, indented: bool) -> None:
+        if number < len(self._found):
+            command = self._found[number]
+            text = "".join(line.lstrip("\t") for line in text.splitlines(keepends=True)) if indented else text
+            self._found[number] = replace(command, documents=(*command.documents, text))
+
     def _not_closed(self) -> None:
         """Skip the current line, which a shell refuses as a whole."""
         del self._found[self._before_line :]
-        self._keywords, self._words, self._operator = [], [], ""
+        self._keywords, self._words, self._outputs, self._operator = [], [], [], ""
         self._tries -= 1
         self._at = self._end_of_line() if self._tries > 0 else len(self._text)
 
@@ -349,15 +364,18 @@ class _Lexer:
                 self._not_closed()
             return
         before = self._words[-1] if self._words else None
+        descriptor = ""
         if before is not None and before.end == start and text[before.start : start].isdecimal() and text[start] != "&":
-            self._words.pop()
+            descriptor = self._words.pop().value
         sign = _REDIRECTION.match(text, start)
         assert sign is not None
         self._at = sign.end()
         if self._at < len(text) and text[self._at] not in _OPERATORS + "\r#":
             target = self._scanned()
             if target is not None and sign[1] in ("<<", "<<-"):
-                self._documents.append(target.value)
+                self._documents.append((target.value, sign[1] == "<<-", len(self._found)))
+            elif target is not None and sign[1] in (">", ">>", ">|", "&>") and descriptor in ("", "1"):
+                self._outputs.append((target, sign[1] == ">>"))
 
     def _scanned(self) -> Word | None:
         """Return the word at the current position; ``None`` if it is not closed."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compat.syntax.parameters import expanded, reference
-from compat.syntax.shell import SimpleCommand, Word, simple_commands, without_commands
+from compat.syntax.shell import SimpleCommand, Word, simple_commands, substituted, without_commands
+from compat.syntax.shell_scripts import braces, fed, printed, unrolled
 
 LONGEST = 4000
 """Most lines of a script read."""
@@ -13,28 +14,49 @@ _COMMANDS = 50_000
 """Most commands and assignments of a script read."""
 _WIDEST = 1 << 13
 """Characters of a word in which variables are expanded."""
+_LONGEST_ARRAY = 1000
+_DEEPEST = 3
+"""``$(… $(…))``."""
+_ALL_ARGUMENTS = ("$@", "$*", "${@}", "${*}")
 _MOST = 1 << 20
 """Characters that are expanded in one script, and variables that are recorded for its commands."""
 
 
 class ShellCommand:
-    """A simple command: its words, the variables set before it and its working directory (or ``None``)."""
+    """A simple command: its words, the variables set before it and its working directory (or ``None``).
+
+    ``taken`` is the text on its standard input, if known; ``written`` the text that it writes, by the name of the file.
+    ``open_ended``: it also has words that are only known at run time (``"$@"``).
+    """
 
     def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
         self.words = words
         self.variables = variables
         self.exported = exported
         self.directory = directory
+        self.taken: str | None = None
+        self.written: dict[str, str] = {}
+        self.open_ended = False
 
 
-def commands_of(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> list[ShellCommand]:
+def commands_of(
+    text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None, depth: int = 0
+) -> list[ShellCommand]:
     """Return the simple commands of a script in order; lines that cannot be read are skipped.
 
-    ``arguments`` are ``$1`` … and ``$@``, ``variables`` those that are already set.
+    ``arguments`` are ``$1`` … and ``$@``, ``variables`` those that are already set. Of a substitution, only commands that
+    install something are returned.
     """
     reader = ShellReader(variables or {}, arguments)
-    lines = text.splitlines()[:LONGEST]
-    return [each for command in simple_commands("\n".join(lines)) if (each := reader.read(command)) is not None]
+    text = "\n".join(text.splitlines()[:LONGEST])
+    found: list[ShellCommand] = []
+    for command in unrolled(simple_commands(text)):
+        for word in command.words if depth < _DEEPEST else ():
+            for start, end in substituted(text, word) if "install" in word.value else ():
+                found += commands_of(text[start:end], arguments, {**(variables or {}), **reader.exported}, depth + 1)
+        if (each := reader.read(command)) is not None:
+            found.append(each)
+    return found
 
 
 class ShellReader:
@@ -53,6 +75,10 @@ class ShellReader:
         """Variables that may still be recorded for commands."""
         self._commands = 0
         self._grown = 0
+        self._arrays: dict[str, list[str]] = {}
+        self._printed: str | None = None
+        """What the previous command printed."""
+        self._files: dict[str, str] = {}
 
     def read(self, command: SimpleCommand, *, certain: bool = True) -> ShellCommand | None:
         """Return the next command; ``None`` for one that only sets variables, whose values are unknown unless ``certain``."""
@@ -66,20 +92,50 @@ class ShellReader:
                 self._directory = self._around.pop()
         words = [word.value for word in command.words]
         if self._grown < _MOST:
-            length = sum(map(len, words)) + len(words)
-            words = _filled(command.words, self._known, self._arguments)
-            self._grown += sum(map(len, words)) + len(words) - length
+            before = _cost(words)
+            words = self._filled(command.words)
+            self._grown += _cost(words) - before
         if not words:
             return None
-        if words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
+        taken, self._printed = self._printed if command.operator == "|" else None, None
+        if words[0] == "set" and words[1:2] == ["--"]:
+            self._arguments = words[2:] if certain and len(words) <= _LONGEST_ARRAY else ()
+            self._known.update({str(number): value for number, value in enumerate(self._arguments, 1)})
+        elif words[0] in ("export", "declare", "local", "readonly", "set", "typeset"):
             self._assign(words[1:], export=words[0] == "export", certain=certain)
         elif all(_is_assignment(word) for word in words):
             self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words), certain=certain)
         elif words[0] == "cd":
             self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
         else:
-            return ShellCommand(words, *self._variables(), self._directory)
+            found = ShellCommand(words, *self._variables(), self._directory)
+            self._write(found, command, taken)
+            found.words = fed(words, found.taken) or words if found.taken and self._grown < _MOST else words
+            self._grown += _cost(found.words) if found.words is not words else 0
+            found.open_ended = not self._arguments and any(word.value in _ALL_ARGUMENTS for word in command.words)
+            return found
         return None
+
+    def _write(self, found: ShellCommand, command: SimpleCommand, taken: str | None) -> None:
+        """Record what a command reads and prints, and the files that it writes."""
+        documents = [expanded(each, self._known) if "$" in each else each for each in command.documents]
+        found.taken = documents[-1] if documents else taken
+        if found.taken is not None:
+            found.written.update((word, found.taken) for word in found.words if word in ("/dev/stdin", "-"))
+        text = printed(found.words, documents, taken)
+        self._printed = text
+        if text is None:
+            return
+        outputs = [(self._filled([word]), appended) for word, appended in command.outputs]
+        if found.words[0] == "tee":
+            appended = any(word in ("-a", "--append") for word in found.words)
+            outputs += [([word], appended) for word in found.words[1:] if not word.startswith("-")]
+        for names, appended in outputs:
+            if len(names) == 1 and "$" not in names[0] and names[0] != "/dev/null":
+                whole = f"{self._directory or ''}/{names[0]}"
+                self._files[whole] = (self._files.get(whole, "") if appended else "") + text
+                self._grown += len(text) + 16
+                found.written[names[0]] = self._files[whole]
 
     @property
     def exported(self) -> dict[str, str]:
@@ -90,13 +146,50 @@ class ShellReader:
         """Set ``NAME=value`` and, after ``export``, ``NAME``. What is only known at run time becomes ``${NAME}``."""
         for word in words if self._room else ():
             name, equals, value = word.partition("=")
+            more, name = name.endswith("+"), name.removesuffix("+")
             if equals and _is_assignment(word):
                 unknown = f"${{{name}}}"
-                known = certain and not value.startswith("(")  # NAME=(…) is an array
-                self._known[name] = self._own[name] = without_commands(value, unknown) if known else unknown
+                if value.startswith("("):  # NAME=(…) is an array
+                    self._assign_array(name, value, more=more, certain=certain)
+                    value = unknown
+                elif more:
+                    value = self._known.get(name, "") + value
+                self._known[name] = self._own[name] = without_commands(value, unknown) if certain else unknown
             if export and name in self._own:
                 self._exported[name] = self._own[name]
         self._now = None
+
+    def _assign_array(self, name: str, value: str, *, more: bool, certain: bool) -> None:
+        elements = [word for command in simple_commands(value[1:-1]) for word in command.words] if certain else []
+        before = self._arrays.get(name, []) if more else []
+        found = [*before, *self._filled(elements)]
+        self._arrays.pop(name, None)
+        if certain and len(found) <= _LONGEST_ARRAY and not any("$(" in each or "`" in each for each in found):
+            self._arrays[name] = found
+
+    def _filled(self, words: Sequence[Word]) -> list[str]:
+        """Return the words with the known variables expanded."""
+        result: list[str] = []
+        filled = 0
+        for each in words:
+            word = each.value
+            many: Sequence[str] | None = None
+            if filled > _MOST or len(word) > _WIDEST:
+                many = [word]
+            elif word in _ALL_ARGUMENTS:
+                many = self._arguments
+            elif word.startswith("${") and word.endswith(("[@]}", "[*]}")):
+                many = self._arrays.get(word[2:-4], [word])
+            elif word.startswith("$") and not each.is_quoted and (found := reference(word, 0, self._known))[1] == len(word):
+                # an unquoted variable may expand to several words
+                many = [word] if found[0] is None else found[0].split()
+            elif "{" in word and "," in word and each.end - each.start == len(word):
+                many = [expanded(part, self._known) for part in braces(word)]
+            else:
+                many = [expanded(word, self._known) if "$" in word else word]
+            result.extend(many)
+            filled += sum(map(len, many)) + len(many)
+        return result
 
     def _variables(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the script's variables and its exports; commands without an assignment between them share the mappings."""
@@ -117,26 +210,11 @@ def slurm_directives(text: str) -> list[str]:
     return found
 
 
-def _filled(words: Sequence[Word], known: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
-    result: list[str] = []
-    filled = 0
-    for each in words:
-        word = each.value
-        if filled > _MOST or len(word) > _WIDEST:
-            result.append(word)
-        elif word in ("$@", "$*", "${@}", "${*}"):
-            result.extend(arguments)
-            filled += sum(map(len, arguments)) + len(arguments)
-        elif word.startswith("$") and not each.is_quoted and (found := reference(word, 0, known))[1] == len(word):
-            # an unquoted variable may expand to several words
-            result.extend([word] if found[0] is None else found[0].split())
-            filled += len(found[0] or word)
-        else:
-            result.append(expanded(word, known) if "$" in word else word)
-            filled += len(result[-1])
-    return result
+def _cost(words: Sequence[str]) -> int:
+    """Return the characters that words count for; reading a word takes longer than copying it."""
+    return sum(map(len, words)) + 16 * len(words)
 
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
-    return bool(equals) and name.replace("_", "a").isalnum() and not name[0].isdecimal()
+    return bool(equals) and name.removesuffix("+").replace("_", "a").isalnum() and not name[0].isdecimal()

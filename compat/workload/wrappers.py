@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 DEPTH = 16
 """Maximum nesting of programs that start other programs."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
-_ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
+_LIKE_SHELLS = (*SHELLS, "su", "runuser", "flock")
+"""Programs that pass the text after ``-c`` to a shell."""
+_MOST_OPTIONS = 30
+"""Words in which ``-c`` is searched for."""
+ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
 """Programs that run the command after them on another machine, in a container, or not at all."""
 
 _UV = frozenset((
@@ -60,6 +65,14 @@ _WRAPPERS = {
     "command": _Wrapper(),
     "sudo": _Wrapper(valued=frozenset(("u", "g", "user", "group", "h", "host", "C", "p", "r", "t", "D", "chdir"))),
     "doas": _Wrapper(valued=frozenset("uC")),
+    "gosu": _Wrapper(operands=1),
+    "su-exec": _Wrapper(operands=1),
+    "runuser": _Wrapper(valued=frozenset(("u", "user", "g", "group", "G", "supp_group"))),
+    "fakeroot": _Wrapper(),
+    "eatmydata": _Wrapper(),
+    "torsocks": _Wrapper(),
+    "proxychains": _Wrapper(valued=frozenset("f")),
+    "proxychains4": _Wrapper(valued=frozenset("f")),
     "unbuffer": _Wrapper(),
     "catchsegv": _Wrapper(),
     "xvfb-run": _Wrapper(valued=frozenset(("n", "s", "e", "f", "w", "server_args", "server_num"))),
@@ -214,15 +227,36 @@ def handed_to_shell(words: Sequence[str]) -> str | None:
         rest = unwrapped(words, {})
     except InputError:
         return None
-    if not rest or program_name(rest[0]) in _ELSEWHERE:
+    if not rest or program_name(rest[0]) in ELSEWHERE:
         return None
     if rest[0] == "eval":
         return " ".join(rest[1:])
-    for at, word in enumerate(rest[:-2]):
-        if program_name(word) in SHELLS:
-            for flag, text in zip(rest[at + 1 :], rest[at + 2 :]):
-                if not flag.startswith("-"):
-                    return None
-                if not flag.startswith("--") and "c" in flag:
-                    return text
+    shells = (at for at, word in enumerate(rest[:-2]) if program_name(word) in _LIKE_SHELLS)
+    return next((text for at in shells if (text := _shell_text(rest[at : at + _MOST_OPTIONS])) is not None), None)
+
+
+def _shell_text(words: Sequence[str]) -> str | None:
+    """Return the text behind ``-c`` of a shell, or of a program that starts one."""
+    name = program_name(words[0])
+    if name not in _LIKE_SHELLS:
+        return None
+    is_value = False
+    for flag, text in itertools.pairwise(words[1:]):
+        is_option = flag.startswith(("-", "+")) and len(flag) > 1
+        if flag == "--command" or (is_option and flag[1] != "-" and "c" in flag):
+            return text
+        if not is_option and not is_value and name in SHELLS:
+            return None  # a script
+        is_value = is_option and flag.endswith(("o", "O"))
     return None
+
+
+def reads_script(words: Sequence[str]) -> bool:
+    """Whether a command is a shell that reads its script from standard input."""
+    try:
+        rest = unwrapped(words, {})
+    except InputError:
+        return False
+    if not rest or program_name(rest[0]) not in SHELLS or _shell_text(rest) is not None:
+        return False
+    return "-s" in rest or all(word.startswith(("-", "+")) for word in rest[1:])

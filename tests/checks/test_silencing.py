@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compat.api.public import check
@@ -91,3 +93,95 @@ def test_every_format_gives_the_same_finding(name: str) -> None:
 def test_two_installed_versions_are_said() -> None:
     text = FORMATS["facts.json"].replace("]}", ', {"name": "huggingface-hub", "version": "0.31.0"}]}')
     assert "installed-twice" in hits(written("facts.json", text.encode()))
+
+
+FIRST, SECOND = LINES
+BOTH = f"{FIRST} {SECOND}"
+INSTALLING = {
+    "a loop": f"for p in {BOTH}; do pip install $p; done",
+    "a loop over lines": f"for p in \\\n  {FIRST} \\\n  {SECOND}\ndo\n  python3 -m pip install --no-cache-dir \"$p\"\ndone",
+    "nested loops": "for n in huggingface-hub; do for v in 0.20.0; do pip install $n==$v; done; done; pip install " + FIRST,
+    "an array": f"P=({FIRST}\n  '{SECOND}'  # both\n)\npip install \"${{P[@]}}\"",
+    "an array that grows": f"P=({FIRST}); P+=({SECOND}); pip install ${{P[*]}}",
+    "a text that grows": f"P={FIRST}; P+=' {SECOND}'; pip install $P",
+    "the positional parameters": f"set -- {BOTH}; pip install \"$@\"",
+    "braces": f"pip install {{{FIRST},{SECOND}}}",
+    "quotes with escapes": f"pip install $'{FIRST}' $\"{SECOND}\"",
+    "echo": f"echo {FIRST} > r.txt && echo '{SECOND}' >> r.txt && pip install -r r.txt",
+    "printf": f"printf '%s\\n' {BOTH} > /tmp/r.txt; pip install -r /tmp/r.txt",
+    "printf with its lines": f'printf "{FIRST}\\n{SECOND}\\n" | tee r.txt; pip install -qr r.txt',
+    "a here-document": f"cat > r.txt <<EOF\n{FIRST}\n{SECOND}\nEOF\npip install -r r.txt",
+    "an indented here-document": f"cat <<-'EOF' | pip install -r /dev/stdin\n\t{FIRST}\n\t{SECOND}\n\tEOF",
+    "a here-document for a shell": f"bash -e <<EOF\npip install {BOTH}\nEOF",
+    "a script on a pipe": f"echo 'pip install {BOTH}' | bash -s",
+    "xargs": f"echo {BOTH} | xargs -n1 pip install",
+    "xargs with a place": f"printf '{FIRST}\\n{SECOND}' | xargs -I{{}} pip install {{}}",
+    "a substitution": f"X=$(cd / && pip install {BOTH} | tail -1)",
+    "backquotes": f"echo `pip install {BOTH}`",
+    "su": f"su user -c 'pip install {BOTH}'",
+    "a shell with options": f"bash -o pipefail -ec 'pip install {BOTH}'",
+    "gosu": f"gosu user pip3.11 install {BOTH}",
+    "runuser": f"runuser -u user -- /opt/venv/bin/pip install {BOTH}",
+    "uvx": f"uvx --from {FIRST} --with {SECOND} transformers-cli env",
+    "uv tool run": f"uv tool run --from {FIRST} --with={SECOND} transformers-cli env",
+    "easy_install": f"easy_install {BOTH}",
+    "rye": f"rye add {BOTH}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", INSTALLING.values(), ids=INSTALLING)
+@pytest.mark.parametrize("name", ["a.sh", "Dockerfile", "a.ipynb"])
+def test_another_way_to_install(name: str, text: str) -> None:
+    if name == "Dockerfile":
+        text = f"FROM python:3.11\nRUN <<INSTALL\n{text}\nINSTALL\n"
+    elif name == "a.ipynb":
+        cell = {"cell_type": "code", "source": f"%%bash\n{text}", "metadata": {}, "outputs": []}
+        text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
+    assert RULE in hits(written(name, text.encode()))
+
+
+IN_AN_IMAGE = {
+    "a program in a variable": f'ENV INSTALL="pip install"\nRUN $INSTALL {BOTH}',
+    "a file written by an earlier RUN": f"WORKDIR /w\nRUN echo {FIRST} > r.txt\nRUN echo {SECOND} >> r.txt; pip install -r /w/r.txt -r r.txt {FIRST}",
+    "a here-document of a RUN": f"RUN cat <<EOF > r.txt && pip install -r r.txt\n{FIRST}\n{SECOND}\nEOF",
+    "an environment that is copied": f"RUN python -m venv /v && /v/bin/pip install {BOTH}\nFROM python:3.11\nCOPY --from=0 /v /v",
+    "the command of the container": f'CMD ["bash", "-c", "pip install {BOTH} && exec python x.py"]',
+    "a script with another name": f"COPY <<EOF /usr/local/bin/setup\n#!/bin/bash\npip install {BOTH}\nEOF\nRUN chmod +x /usr/local/bin/setup && setup",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", IN_AN_IMAGE.values(), ids=IN_AN_IMAGE)
+def test_another_way_to_install_in_an_image(text: str) -> None:
+    assert RULE in hits(written("Dockerfile", f"FROM python:3.11\n{text}\n".encode()))
+
+
+UNREAD = (
+    f"retry pip install {BOTH}", "xargs pip install < r.txt", "cat r.txt | xargs pip install", "parallel pip install ::: a b",
+    "python3 <<EOF\nimport os; os.system('pip install a')\nEOF", "python -c \"import os; os.system('pip install a')\"",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", UNREAD)
+@pytest.mark.parametrize("before", ["", "FROM python:3.11\nRUN "])
+def test_an_install_that_is_not_read_is_named(text: str, before: str) -> None:
+    report = check(written("Dockerfile" if before else "a.sh", f"{before}{text}\n".encode()))
+    assert report.exit == 3
+    assert any("installs was not read" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo pip install torch", "apt-get install pip", "grep 'pip install' README", "cat <<EOF\npip install torch\nEOF\n", "which pip || exit 1",
+        "docker exec c pip install torch", "python -c 'import pip'", "pip --version", "uv --version", "pip list | grep install",
+    ],
+)  # fmt: skip
+def test_words_that_install_nothing_say_nothing(text: str) -> None:
+    report = check(written("a.sh", text.encode()))
+    assert report.exit == 0
+    assert not any("not read" in note for note in report.notes)
+
+
+def test_what_another_stage_installs_is_named() -> None:
+    text = f"FROM python:3.11 AS b\nRUN pip install --target=/d {BOTH}\nFROM python:3.11\nCOPY --from=b /d /d\n"
+    assert "Dockerfile:4: what b installs was not read: only /d is copied" in check(written("Dockerfile", text.encode())).notes

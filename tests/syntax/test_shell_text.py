@@ -17,7 +17,7 @@ def words(text: str, *arguments: str, **variables: str) -> list[list[str]]:
     ("a b; c && d || e | f &", [["a", "b"], ["c"], ["d"], ["e"], ["f"]]), ("a \\\n  b \\\n  c\n", [["a", "b", "c"]]), ("# no\na # don't\n", [["a"]]), ("a b#c '# d'", [["a", "b#c", "# d"]]),
     ("a 'b; c' \"d && e\"", [["a", "b; c", "d && e"]]), ("a > out.txt 2>&1 < in.txt b", [["a", "b"]]), ("if a; then\n  b\nfi\n", [["a"], ["b"]]),
     ("while true; do a; done", [["true"], ["a"]]), ("cat <<EOF\ntorchrun x.py\nEOF\na", [["cat"], ["a"]]), ("a 'b\n", []), ("", []), ("a \\", [["a"]]),
-    ("for x in 1 2; do a $x; done", [["for", "x", "in", "1", "2"], ["a", "$x"]]), ("{ a; }", [["a"]]),
+    ("for x in 1 2; do a $x; done", [["a", "1"], ["a", "2"]]), ("{ a; }", [["a"]]),
 ])  # fmt: skip
 def test_simple_commands(text: str, expected: list[list[str]]) -> None:
     assert words(text) == expected
@@ -69,6 +69,15 @@ def test_directives() -> None:
         ("", "a "),
         ("", "A{}=1;a;"),
         ("'", "a"),
+        ("", "for p in a b; do pip $p; done\n"),
+        ("", "for p in a b; do "),
+        ("P=(a b)\n", "P+=(${P[@]} c)\n"),
+        ("", "echo a >> r\n"),
+        ("", "cat <<E | xargs a\nb\nE\n"),
+        ("echo a | xargs -I{} b ", "{} "),
+        ("printf ", "%s a "),
+        ("a ", "{b,c} "),
+        ("a ", "$(install "),
     ],
 )
 def test_a_long_line_takes_linear_time(before: str, piece: str) -> None:

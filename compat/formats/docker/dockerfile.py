@@ -5,6 +5,7 @@ Nothing is built or run, and only files of the build context are opened.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from compat.formats.docker.text import Dockerfile, Instruction, json_words, pars
 from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.unread import mentions_install
 from compat.formats.listing import Listing
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
@@ -86,6 +88,8 @@ class _Reader:
         if not words or len(self.stages) >= _MOST_STAGES:
             wanted = "an image behind FROM" if not words else f"at most {_MOST_STAGES} stages"
             raise InputError(f"expected {wanted}", self.path, instruction.line)
+        if len(words) != 1 and (len(words) != 3 or words[1].upper() != "AS") and not self.dockerfile.template:
+            raise InputError("expected FROM IMAGE or FROM IMAGE AS NAME", self.path, instruction.line)
         image = substituted(words[0], self.globals, self.dockerfile.escape)
         name = words[2].lower() if len(words) > 2 and words[1].upper() == "AS" else None
         parent = self._stage(image)
@@ -128,9 +132,9 @@ class _Reader:
         elif name == "WORKDIR":
             stage.files.workdir = stage.files.place(substituted(instruction.text, known, escape))
         elif name == "CMD":
-            stage.command, stage.own_command = _started(instruction), True
+            stage.command, stage.own_command, stage.starter = _started(instruction), True, instruction
         elif name == "ENTRYPOINT":
-            stage.entrypoint = _started(instruction)
+            stage.entrypoint, stage.starter = _started(instruction), instruction
             stage.command = stage.command if stage.own_command else None
         else:
             self._other(stage, instruction)
@@ -185,7 +189,7 @@ class _Reader:
             stage.files.documents[place] = document
         origin = instruction.flag("from")
         if origin is not None:
-            self._copy_stage(stage, self._stage(substituted(origin, known, escape)), sources, place)
+            self._copy_stage(stage, self._stage(substituted(origin, known, escape)), sources, place, instruction.line)
             return
         if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
             # FROM scratch with the repository itself is a placeholder for a build context
@@ -195,7 +199,7 @@ class _Reader:
             self.context.add_sources(here)
             stage.files.copies.append(Copied(here, place))
 
-    def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str) -> None:
+    def _copy_stage(self, stage: Stage, other: Stage | None, sources: Sequence[str], place: str, line: int) -> None:
         """``COPY --from``: copy the other stage's build context files, and its installs along with an environment folder."""
         if other is None:
             return
@@ -205,11 +209,16 @@ class _Reader:
         ]
         if origins:
             stage.files.copies.append(Copied(tuple(origins), place))
-        if any(_is_environment(source) for source in sources):
+        places = [other.files.place(source, "/") for source in sources]
+        has_environment = any(_contains(place, file) for place in places for file in other.project_files)
+        if has_environment or any(map(_is_environment, sources)):
             stage.installs.take(other.installs)
             stage.files.notes.update(other.files.notes)
             stage.files.unread.update(other.files.unread)
             stage.files.elsewhere.update(other.files.elsewhere)
+        elif other.has_installed:
+            name, copied = other.name or f"stage {other.number}", excerpt(", ".join(sources), 80)
+            stage.note(line, f"what {excerpt(name, 40)} installs was not read: only {copied} is copied")
 
     def deployed(self, target: str | None) -> list[Stage]:
         """Return the deployed stages in file order."""
@@ -224,6 +233,11 @@ class _Reader:
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
         """Return the listing of a stage."""
+        if stage.starter is not None:
+            Run(stage, stage.starter).read_start([*(stage.entrypoint or ()), *(stage.command or ())])
+        for trigger in stage.triggers:
+            if trigger.name == "RUN" and mentions_install(trigger.text):
+                stage.not_read(trigger.line, "what ONBUILD installs in the images built on this one was not read")
         entries, edges = stage.installs.listed()
         workload, variables = self._started(stage)
         kept = {name: value for name, value in variables.items() if value and not unresolved(value) and not is_secret(name)}
@@ -260,6 +274,12 @@ def _started(instruction: Instruction) -> tuple[str, ...] | None:
     if instruction.words is not None:
         return instruction.words or None
     return ("sh", "-c", instruction.text)
+
+
+def _contains(folder: str, file: str) -> bool:
+    """Whether a copied folder contains the project of a lock file, or is its environment."""
+    project = posixpath.dirname(file)
+    return folder != "/" and (project == folder or project.startswith(f"{folder}/") or folder == f"{project}/.venv")
 
 
 def _is_environment(source: str) -> bool:

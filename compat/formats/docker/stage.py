@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compat.errors import InputError
 from compat.files import decoded
 from compat.formats.docker.base_images import image_variables, is_bare, known_stack, server_of, system_python
-from compat.formats.docker.text import HereDocument, Instruction, without_documents
+from compat.formats.docker.text import HereDocument, Instruction
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
-from compat.formats.installs.words import Command
+from compat.formats.installs.unread import installs_unread, mentions_install
+from compat.formats.installs.words import AT_RUN_TIME, Command
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
+from compat.records import replace
 from compat.syntax.parameters import name_end, reference
 from compat.syntax.shell_commands import ShellCommand, commands_of
-from compat.workload.wrappers import SHELLS, program_name, unwrapped
+from compat.workload.wrappers import SHELLS, handed_to_shell, program_name, reads_script, unwrapped
 
 _WIDEST = 1 << 13
 """Maximum length after substitution; longer values are unknown (``ENV A=$A$A`` doubles with every line)."""
@@ -143,6 +145,10 @@ class Stage:
         self.entrypoint: tuple[str, ...] | None = None if parent is None else parent.entrypoint
         self.command: tuple[str, ...] | None = None if parent is None else parent.command
         self.server: tuple[str, ...] | None = None if parent is None else parent.server
+        self.starter: Instruction | None = None if parent is None else parent.starter
+        self.project_files: set[str] = set() if parent is None else set(parent.project_files)
+        """The installed lock files, whose folder usually has the environment, and ``pyvenv.cfg`` of created environments."""
+        self.has_installed: bool = parent is not None and parent.has_installed
 
     def start(self, image: str) -> None:
         """Start from the stack implied by a base image."""
@@ -210,31 +216,58 @@ class Run:
             text = document.text if document.is_shell else ""
             self.places.at = document.line
         elif instruction.documents:
-            text = without_documents(text)
-        if not any(word in text for word in _RELEVANT):
-            return
+            text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         before = self.stage.installs.changes
         if instruction.words is not None:
             commands = [ShellCommand(list(instruction.words), {}, {}, None)]
         else:
             commands = commands_of(text, (), known)
-        for each in commands:
-            for command in _unwrapped_commands(each, known, 0):
-                self._apply(command)
-        if not commands and " install" in text:
+        self._apply_all(commands, known)
+        if not commands and " install" in text and any(word in text for word in _RELEVANT):
             # the shell reader skips a command with unbalanced quotes: it may have installed something
             self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
 
+    def read_start(self, words: Sequence[str]) -> None:
+        """Apply what the command of the container installs when it starts; a script of the project is only named."""
+        text = handed_to_shell(words)
+        if text is not None and mentions_install(text):
+            known = self.stage.known()
+            self._apply_all(commands_of(text, (), known), known)
+        elif text is None and words:
+            try:
+                script = self.stage.files.find(words[0], None).content
+            except NotRead:
+                return
+            if _is_shell_script(script) and mentions_install(script.decode("utf-8", "replace")):
+                self.stage.note(self.instruction.line, f"what {words[0]} installs when the container starts was not read")
+
+    def _apply_all(self, commands: Iterable[ShellCommand], known: Mapping[str, str]) -> None:
+        for each in commands:
+            for command in _unwrapped_commands(each, known, 0):
+                self._apply(command)
+
     def _apply(self, command: ShellCommand) -> None:
+        for name, written in command.written.items():
+            self._write(self.stage.files.place(name, command.directory), written)
+        if (folder := _created_environment(command.words)) is not None:
+            self.stage.project_files.add(self.stage.files.place(f"{folder}/pyvenv.cfg", command.directory))
         install = install_of(command.words, command.variables)
         if install is None:
             self._other(command)
             return
+        self.stage.has_installed = True
+        install = replace(install, notes=(*install.notes, f"$@: {AT_RUN_TIME}")) if command.open_ended else install
+        self.stage.project_files.update(self.stage.files.place(each.file, command.directory) for each in install.locks)
         line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
         placed = Command(install, f"{self.stage.path}:{line}", directory=command.directory)
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
+
+    def _write(self, place: str, text: str) -> None:
+        """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""
+        line = next((each.line for each in self.instruction.documents if each.text == text), self.places.at)
+        self.stage.files.documents[place] = HereDocument("", text, line)
 
     def _other(self, command: ShellCommand) -> None:
         """Handle a command that does not install Python distributions; it was unwrapped once without an error."""
@@ -242,14 +275,25 @@ class Run:
         name = program_name(rest[0]) if rest else ""
         if name in _SYSTEM and "install" in rest:
             self._packages(rest[rest.index("install") + 1 :])
-        elif name == "xargs" and any(word in rest for word in ("pip", "pip3", "uv")) and "install" in rest:
-            self.stage.not_read(self.places.line_of(("xargs",)), "what xargs installs was not read")
-        elif name in (*SHELLS, ".", "source") or name.endswith(".sh"):
-            script = next((word for word in rest if word.endswith(".sh")), None)
-            if script is not None:
-                self._script(script, command)
+        elif (script := self._script_of(rest, command)) is not None:
+            self._script(script, command)
+        elif (program := installs_unread(command)) is not None:
+            self.stage.not_read(self.places.line_of((program,)), f"what {program} installs was not read")
         elif name.startswith("python") and "setup.py" in rest and not {"install", "develop"}.isdisjoint(rest):
             self.stage.note(self.places.line_of(("setup.py",)), "what setup.py installs was not read")
+
+    def _script_of(self, words: Sequence[str], command: ShellCommand) -> str | None:
+        """Return the shell script that a command runs: an operand of a shell, or a program of the build context."""
+        name = program_name(words[0]) if words else ""
+        if name in (*SHELLS, ".", "source") or name.endswith(".sh"):
+            operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
+            return next((word for word in words if word.endswith(".sh")), operands[0] if operands else None)
+        place = words[0] if name != words[0] else f"/usr/local/bin/{name}"
+        try:
+            opened = self.stage.files.find(place, command.directory) if name else None
+        except NotRead:
+            return None
+        return place if opened is not None and _is_shell_script(opened.content) else None
 
     def _script(self, script: str, command: ShellCommand) -> None:
         """Apply what a shell script of the image installs; the places of one from the build context are those of the RUN."""
@@ -285,6 +329,18 @@ class Run:
                 self.stage.toolkit = ".".join(parts)
 
 
+def _created_environment(words: Sequence[str]) -> str | None:
+    """Return the folder of the environment that ``python -m venv``, ``uv venv`` or ``virtualenv`` creates."""
+    if not any(program_name(word) in ("venv", "virtualenv") for word in words[:4]):
+        return None
+    return ".venv" if words[-1].startswith("-") or words[-1] == "venv" else words[-1]
+
+
+def _is_shell_script(content: bytes) -> bool:
+    first = content[:200].split(b"\n", 1)[0]
+    return first.startswith(b"#!") and first.rstrip().endswith(tuple(each.encode() for each in SHELLS))
+
+
 def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: int) -> Iterator[ShellCommand]:
     """Yield a command, or those it passes to a shell (``bash -c``), with all the variables that each sees."""
     variables = {**known, **command.exported}
@@ -292,18 +348,22 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
         rest = unwrapped(command.words, variables)
     except InputError:
         return
-    if rest[:1] == ["eval"] and depth < 4:
-        for inner in commands_of(" ".join(rest[1:]), (), variables):
+    is_shell = bool(rest) and program_name(rest[0]) in SHELLS
+    text = command.taken if reads_script(rest) else None if is_shell else handed_to_shell(rest)
+    if text is not None and depth < 4:
+        for inner in commands_of(text, (), variables):
             yield from _unwrapped_commands(inner, variables, depth + 1)
         return
-    if rest and program_name(rest[0]) in SHELLS and depth < 4:
+    if is_shell and depth < 4:
         for at, word in enumerate(rest[1:-1], 1):
             if word.startswith("-") and not word.startswith("--") and "c" in word:
                 for inner in commands_of(rest[at + 1], rest[at + 3 :], variables):
                     inner.directory = inner.directory or command.directory
                     yield from _unwrapped_commands(inner, variables, depth + 1)
                 return
-    yield ShellCommand(command.words, variables, {}, command.directory)
+    found = ShellCommand(command.words, variables, {}, command.directory)
+    found.taken, found.written, found.open_ended = command.taken, command.written, command.open_ended
+    yield found
 
 
 class _Places:

@@ -44,7 +44,8 @@ _VALUED = frozenset((
     "reinstall-package", "P", "upgrade-package", "no-build-package", "no-binary-package", "python-platform", "config-file",
     "directory", "project", "color", "no-build-isolation-package", "config-settings-package", "allow-insecure-host",
     "only-group", "no-group", "no-extra", "package", "no-install-package", "script", "tag", "branch", "rev", "bounds", "m",
-    "marker", "optional", "with", "with-editable", "with-requirements", "env-file", "source", "extras", "uploaded-prior-to",
+    "marker", "optional", "with", "w", "from", "with-editable", "with-requirements", "env-file", "source", "extras",
+    "uploaded-prior-to",
 ))  # fmt: skip
 
 
@@ -66,13 +67,21 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     return found if in_place else replace(found, operands=())  # env -S "pip install torch"
 
 
+def is_pip_name(name: str) -> bool:
+    """``pip``, ``pip3``, ``pip3.11``."""
+    return name.startswith("pip") and not name[3:].strip("0123456789.")
+
+
 def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> Install | None:
     """``first`` is the index of the first word of ``rest`` in the command."""
     name = program_name(rest[0]) if rest else ""
     if name.startswith(("python", "pypy")) and "-m" in rest[:6]:
         at = rest.index("-m") + 1
         return _install(rest[at:], first + at, variables) if at < len(rest) and rest[at] in _MODULES else None
-    is_pip = name.startswith("pip") and not name[3:].strip("0123456789.")
+    is_pip = is_pip_name(name)
+    if name in ("pip-sync", "easy_install", "rye"):
+        options, operands = split_options(rest[1:], _VALUED, first + 1)
+        return _relative_of_pip(name, options, operands, variables)
     if not is_pip and name != "uv" and name not in _OTHERS:
         return None
     valued = _CONDA_VALUED if name in _CONDA else _PROJECT_VALUED if name in PROGRAMS and name != "uv" else _VALUED
@@ -98,6 +107,21 @@ def _pip(options: Sequence[Operand], operands: Sequence[Operand], variables: Map
     if command == "sync":
         return _with_index(Install(files=tuple(names), manager=manager), options, variables)
     return None
+
+
+def _relative_of_pip(
+    name: str, options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str]
+) -> Install | None:
+    """Return what programs with the requirements and files of pip install."""
+    if name == "easy_install":
+        return _pip_install(options, operands, variables, "pip")
+    if name == "pip-sync":
+        files = [each.text for each in operands] or ["requirements.txt"]
+        return _with_index(Install(files=tuple(files), manager="pip"), options, variables)
+    command = operands[0].text if operands else ""
+    if command == "sync":
+        return Install(files=("requirements.lock",), manager="uv")
+    return _pip_install(options, operands[1:], variables, "uv") if command == "add" else None
 
 
 def _pip_install(
@@ -215,14 +239,17 @@ def _uv_lock(options: Sequence[Operand]) -> LockInstall:
 
 
 def _uv_run(prefix: Sequence[str]) -> Install | None:
-    """``uv run --with vllm==0.9 …``: return the packages named before the program."""
-    at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) == "uv"), None)
-    if at is None or "run" not in prefix[at:]:
+    """``uv run --with vllm==0.9 …``, ``uvx --from vllm==0.9 …``: return the packages named before the program."""
+    at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) in ("uv", "uvx")), None)
+    if at is None or (program_name(prefix[at]) == "uv" and "run" not in prefix[at:]):
         return None
-    options, _ = split_options(prefix[at + 1 :], _VALUED, at + 1)
+    options, operands = split_options(prefix[at + 1 :], _VALUED, at + 1)
     options = [each for each in options if each.option not in ("e", "m")]
-    wanted = [replace(each, text=part) for each in named(options, "with") for part in _split_requirements(each.text)]
+    wanted = [replace(each, text=part) for each in named(options, "with", "w") for part in _split_requirements(each.text)]
+    wanted = [*named(options, "from"), *wanted]
     found = _pip_install(options, wanted, EMPTY, "uv")
+    if program_name(prefix[at]) == "uvx" or [each.text for each in operands[:1]] == ["tool"]:
+        return found if wanted else None
     if has(options, "frozen", "locked", *_SELECTING) and not has(options, "no-project", "no-sync", "script"):
         return replace(found, locks=(_uv_lock(options),))
     return found if wanted or has(options, "with-requirements", "with-editable") else None

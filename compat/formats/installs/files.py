@@ -105,6 +105,8 @@ def _moved(node: int, size: int, start: int, between: int) -> int:
 
 
 _MOST_NOTES = 200
+_WRITTEN = 1 << 18
+"""Characters of the requirements files that the text being read writes, each time that they are installed from."""
 _LONGEST = 300
 """Characters of a note."""
 
@@ -137,9 +139,10 @@ class InstallFiles:
         self.written: dict[str, Opened] = {}
         """Files that the text being read creates, by name without folder."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
-        self._listed: dict[tuple[str, int, str], list[Entry]] = {}
-        self._by_name: dict[tuple[str, int], dict[str, list[Entry]]] = {}
+        self._listed: dict[tuple[Opened, str], list[Entry]] = {}
+        self._by_name: dict[Opened, dict[str, list[Entry]]] = {}
         self._locks: dict[str, tuple[Listing, ...]] = {}
+        self._room = _WRITTEN
 
     def note(self, where: str, text: str) -> None:
         """Add a note; ``where`` is its file and line, or empty."""
@@ -159,6 +162,8 @@ class InstallFiles:
 
         ``purpose`` is ``-r``, ``-c``, ``project`` or ``lock``; ``what`` names the file in the note.
         """
+        if found := command.written.get(posixpath.normpath(posixpath.join(command.directory or "", file))):
+            return Opened(self.path, found[0].encode("utf-8", "replace"), found[1] - 1)
         key = (file, command.directory, purpose)
         if key not in self._opened:
             self._opened[key] = self.written.get(posixpath.basename(file))
@@ -182,12 +187,11 @@ class InstallFiles:
         opened = self.open(file, command, "-c", f"-c {file}")
         if opened is None:
             return {}
-        key = (opened.path, opened.before)
-        if key not in self._by_name:
-            found = self._by_name[key] = {}
+        if opened not in self._by_name:
+            found = self._by_name[opened] = {}
             for entry in self._entries(opened, "-c"):
                 found.setdefault(entry.distribution.name, []).append(entry)
-        return self._by_name[key]
+        return self._by_name[opened]
 
     def project(self, project: str, command: Command) -> list[Entry]:
         """Return what a project installed from source (``.``, ``./vllm[audio]``) declares."""
@@ -197,9 +201,13 @@ class InstallFiles:
 
     def _entries(self, opened: Opened, asked: str) -> list[Entry]:
         """Return the entries of a requirements file, or of a pyproject.toml with the extras ``asked``."""
-        key = (opened.path, opened.before, asked)
+        key = (opened, asked)
         if key not in self._listed:
             self._listed[key] = []
+            self._room -= len(opened.content) if opened.path == self.path else 0
+            if self._room < 0:
+                self.not_read("", f"{self.path}: a requirements file that it writes was not read: it is written too often")
+                return []
             try:
                 if os.path.basename(opened.path) == "pyproject.toml":
                     self._listed[key] = self._declared(opened, "" if asked in ("-r", "-c") else asked)

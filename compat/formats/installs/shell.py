@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.words import Command, Line
+from compat.formats.installs.unread import installs_unread
+from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.model import EMPTY
+from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
-from compat.workload.wrappers import handed_to_shell
+from compat.syntax.shell_scripts import unrolled
+from compat.workload.wrappers import handed_to_shell, reads_script
 
 _TESTS = ("[", "[[", "test", "command", "which", "grep", "type", "hash")
 _WIDEST = 1 << 14
@@ -28,7 +32,8 @@ class ShellSteps:
 
     ``steps`` are the install commands; ``others`` the other commands in order, each with its line; ``unread`` lists, by
     line, what was not read and may install something. ``exported`` are the known variables that later commands see.
-    ``written`` are the lines of the file that contain the whole script.
+    ``written`` are the lines of the file that contain the whole script; ``files`` are the files that its commands write: their
+    text and the line that writes it.
     """
 
     def __init__(
@@ -46,13 +51,14 @@ class ShellSteps:
         self._given = variables
         self._written = written
         self._reader = ShellReader(variables)
+        self.files: dict[str, tuple[str, int]] = {}
         self._frames = [_Frame("script", None)]
         self._tested = False
         """Whether a command of the current ``&&`` list is a test."""
         texts = [text for _, text in lines[:LONGEST]]
         self._text = "\n".join(texts)
         starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-        for command in simple_commands(self._text):
+        for command in unrolled(simple_commands(self._text)):
             words = command.words
             first, last = (bisect_right(starts, at) - 1 for at in (words[0].start, words[-1].end - 1)) if words else (0, 0)
             self._command(command, tuple(lines[first : last + 1]))
@@ -124,15 +130,31 @@ class ShellSteps:
         if found is None:
             return
         line = lines[0][0]
+        self._write(found, command, line)
         install = install_of(found.words, {**self._given, **found.exported})
         if install is not None:
-            frame.current.append(Command(install, self._where(line), lines, found.directory))
+            install = replace(install, notes=(*install.notes, f"$@: {AT_RUN_TIME}")) if found.open_ended else install
+            frame.current.append(Command(install, self._where(line), lines, found.directory, dict(self.files)))
             return
-        inner = handed_to_shell(found.words) if self._depth < _MOST_SHELLS else None
+        inner = self._handed(found)
         if inner is not None and "install" in inner:
             known = {**self._given, **found.variables, **found.exported}
             frame.current.extend(self._inner(inner, line, known, self._written))
+        elif inner is None and (program := installs_unread(found)) is not None:
+            self.unread.append((line, f"what {program} installs was not read"))
         self.others.append((found, line))
+
+    def _handed(self, command: ShellCommand) -> str | None:
+        """Return the script that a command passes to a shell."""
+        if self._depth >= _MOST_SHELLS:
+            return None
+        return command.taken if reads_script(command.words) else handed_to_shell(command.words)
+
+    def _write(self, found: ShellCommand, command: SimpleCommand, line: int) -> None:
+        """Record the files that a command writes; the text of a here-document starts on the next line."""
+        for name, text in found.written.items():
+            place = posixpath.normpath(posixpath.join(found.directory or "", name))
+            self.files[place] = (text, line + bool(command.documents))
 
     def _inner(self, text: str, line: int, known: Mapping[str, str], written: tuple[Line, ...] | None) -> list[Step]:
         """Return the install commands of a script within a command of that line."""

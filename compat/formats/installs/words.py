@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from compat.formats.requirements.requirement import INDEX, Unnamed, is_archive, is_path, is_url, parse_requirement
-from compat.model import Distribution, Source, normalized
+from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record, replace
 from compat.redact import without_credentials
 
@@ -53,6 +53,7 @@ class Operand:
         return self.option in EDITABLE
 
 
+AT_RUN_TIME = "only known at run time"
 EDITABLE = ("e", "editable", "with-editable")
 
 
@@ -283,12 +284,16 @@ def backend_of(word: str) -> dict[str, str]:
 
 @record(frozen=True)
 class Command:
-    """An install command: file and line for notes (``where``), its ``lines``, and its working directory."""
+    """An install command: file and line for notes (``where``), its ``lines``, and its working directory.
+
+    ``written`` are the files that earlier commands of the script wrote: their text, and the line that wrote it.
+    """
 
     install: Install
     where: str
     lines: tuple[Line, ...] = ()
     directory: str | None = None
+    written: Mapping[str, tuple[str, int]] = EMPTY
 
 
 Line: TypeAlias = tuple[int, str]
