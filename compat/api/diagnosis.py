@@ -86,7 +86,7 @@ def _filled(environment: Environment, told: Environment) -> Environment:
     new = tuple(copy for copy in told.distributions or () if copy.name not in names)
     changes = {
         name: getattr(told, name)
-        for name in ("python", "accelerators", "cuda_toolkit")
+        for name in ("python", "accelerators", "cuda_toolkit", "os", "machine", "glibc")
         if getattr(environment, name) is None and getattr(told, name) is not None
     }
     if new and not environment.distributions_complete:

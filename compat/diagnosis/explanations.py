@@ -19,6 +19,7 @@ from compat.diagnosis.library_owners import COME_WITH_TORCH, WITH_KERNELS, only_
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.named_calls import with_call
 from compat.diagnosis.new_functions import of_new_function
+from compat.diagnosis.resolver_messages import resolved
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms.symptom import Symptom
 from compat.diagnosis.symptoms.table import SYMPTOMS
@@ -43,7 +44,7 @@ def explained(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
-    if found := failed_builds(text, facts) or not_offered(text, facts):
+    if found := failed_builds(text, facts) or not_offered(text, facts) or resolved(text, facts):
         return tuple(found)
     for number in order[:MOST]:
         error = with_call(errors[number], text)
@@ -55,7 +56,8 @@ def explained(
     if not found:
         found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
-        found = [*stated(text, 1, facts), *_unavailable(text, facts), *found]  # an installer lists several, one per line
+        listed = [*stated(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
+        found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
 
 

@@ -47,8 +47,8 @@ _HINTS = (
     "egg_info",
 )
 _NOT_FOUND = re.compile(rf"No matching distribution found for (?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?=[\s,;<>=!~]|$)")
-_SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
-_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
+TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
 
 def failed_builds(text: str, facts: Facts) -> list[Finding]:
@@ -58,7 +58,7 @@ def failed_builds(text: str, facts: Facts) -> list[Finding]:
     python, system = facts.value("python"), facts.value("os")
     python = python if isinstance(python, str) and is_version(python) else None
     system = "darwin" if system == "macos" else system if isinstance(system, str) else None
-    if python is None or system not in (None, *_SYSTEMS):
+    if python is None or system not in (None, *SYSTEMS):
         return []
     found = {}
     for name, stated in _built(text):
@@ -72,21 +72,21 @@ def not_offered(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each package that an installer does not find because no release has wheels for this system."""
     system = facts.value("os")
     system = "darwin" if system == "macos" else system
-    if system not in _SYSTEMS or "No matching distribution" not in text:
+    if system not in SYSTEMS or "No matching distribution" not in text:
         return []
     names = dict.fromkeys(normalized(each["name"]) for each in _NOT_FOUND.finditer(text))
-    return [finding for name in names if (finding := _of_other_systems(name, str(system))) is not None]
+    return [finding for name in names if (finding := of_other_systems(name, str(system))) is not None]
 
 
-def _of_other_systems(name: str, system: str) -> Finding | None:
-    runs = _runs(name)
-    others = [title for each, title in _SYSTEMS.items() if any(fits(run.wheels, each, None) for run in runs)]
+def of_other_systems(name: str, system: str) -> Finding | None:
+    runs = runs_of(name)
+    others = [title for each, title in SYSTEMS.items() if any(fits(run.wheels, each, None) for run in runs)]
     if not others or any(fits(run.wheels, system, None) or "sdist" in run.wheels.split() for run in runs):
         return None
     instead = INSTEAD.get((name, system))
     fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
     if instead is not None:
-        text = f"builds of {name} for {_SYSTEMS[system]} by others"
+        text = f"builds of {name} for {SYSTEMS[system]} by others"
         fixes.insert(0, Fix("pin", instead, None, text, f"pip install {instead}"))
     return Finding(
         rule=f"wheels-{name}",
@@ -94,13 +94,13 @@ def _of_other_systems(name: str, system: str) -> Finding | None:
         verdict="hit",
         severity="error",
         effect="install",
-        title=f"No release of {name} has a wheel for {_SYSTEMS[system]}",
+        title=f"No release of {name} has a wheel for {SYSTEMS[system]}",
         why=f"The index has wheels for {' and '.join(others)}, and no source that installers could build.",
         confidence="confirmed",
         packages={name: None},
         facts=("os",),
         fixes=tuple(fixes),
-        evidence=(_TAGS,),
+        evidence=(TAGS,),
         here=f"the installation of {name}",
     )
 
@@ -118,7 +118,7 @@ def _built(text: str) -> Iterator[tuple[str, str | None]]:
             yield name, before[-1]["version"] or sources.get(name)
 
 
-def _runs(name: str) -> Sequence[Run]:
+def runs_of(name: str) -> Sequence[Run]:
     """Return the wheels of the releases of a package; of those that have some everywhere, nothing is known."""
     if (known := open_wheels().get(name)) is not None:
         return known
@@ -128,14 +128,14 @@ def _runs(name: str) -> Sequence[Run]:
 
 
 def _without_wheel(name: str, version: str | None, python: str, system: str | None) -> Finding | None:
-    runs = _runs(name)
+    runs = runs_of(name)
     here = version if version is not None and is_version(version) else None
     fitting = [run for run in runs if fits(run.wheels, system, python)]
     own = next((run for run in runs if here and key_of(run.first) <= key_of(here) <= key_of(run.last)), None)
     if not fitting or (here is None and fitting == runs) or (here is not None and (own is None or own in fitting)):
         return None
     short = ".".join(python.split(".")[:2])
-    on = f"Python {short}" + (f" on {_SYSTEMS[system]}" if system is not None else "")
+    on = f"Python {short}" + (f" on {SYSTEMS[system]}" if system is not None else "")
     first = next((run.first for run in fitting if here is None or key_of(run.first) > key_of(here)), None)
     fixes = []
     if first is not None:
@@ -160,6 +160,6 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
         packages={name: here},
         facts=("python",),
         fixes=tuple(fixes),
-        evidence=(_TAGS,),
+        evidence=(TAGS,),
         here=f"the build of {name}",
     )

@@ -13,6 +13,7 @@ from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
 from compat.reports.lines import plain_lines
+from compat.reports.wheel_tags import unfit_in
 from compat.reports.words import distribution_of, is_specifier, is_version
 
 
@@ -127,8 +128,17 @@ _FORMS = (
 )  # fmt: skip
 
 
+_MARKERS = re.compile(r"\{[^{}]{0,60}[=<>!]=? ?'[^{}]{0,200}\}")
+
+
+def without_markers(text: str) -> str:
+    """Remove the markers in uv's messages (``torch{sys_platform == 'linux'}==2.6.0``); the lines keep their numbers."""
+    return _MARKERS.sub(lambda match: "\n" * match[0].count("\n"), text) if "{" in text else text
+
+
 def wanted_in(text: str) -> tuple[Wanted, ...]:
     """Return the requirements that a text states, without duplicates, in the order of the grammars."""
+    text = without_markers(text)
     found: dict[tuple[str, str, str | None], Wanted] = {}
     for grammar in _FORMS:
         for match in grammar.matches(text):
@@ -208,6 +218,12 @@ def told_in(text: str) -> Environment:
     for grammar in _FACTS:
         for match in grammar.matches(text):
             facts.update({key: value for key, value in match.groupdict().items() if value})
+    for each in unfit_in(text) if " wheel" in text else ():
+        tag = each.here
+        said = {"python": tag.python, "os": tag.system, "machine": tag.machine, "glibc": tag.glibc}
+        facts.update({key: value for key, value in said.items() if value})
+    if "python" in facts and not pythons:
+        pythons.add(facts["python"])
     code = facts.get("code")
     capability = facts.get("capability") or (f"{code[:-1]}.{code[-1]}" if code else None)
     name = facts.get("gpu")
@@ -217,6 +233,9 @@ def told_in(text: str) -> Environment:
         or None,
         accelerators=(Accelerator("nvidia", name, capability, extra={"more": True}),) if name or capability else None,
         cuda_toolkit=facts.get("cuda_toolkit"),
+        os=facts.get("os"),
+        machine=facts.get("machine"),
+        glibc=facts.get("glibc"),
     )
 
 

@@ -1,0 +1,140 @@
+"""What resolvers say of one package: no wheel that fits, not on the index, hidden by another index, left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.api.diagnosis import environment_in
+from compat.model import Environment, Finding
+from compat.reports.wheel_tags import Tag, tag_of
+from tests.diagnosis.test_symptoms import said
+
+NO_SOLUTION = "  × No solution found when resolving dependencies:\n  ╰─▶ "
+UNSATISFIABLE = ", we can conclude that your requirements are unsatisfiable.\n"
+MAC = f"""{NO_SOLUTION}Because torch{{platform_machine == 'aarch64' or platform_machine == 'x86_64'}}==2.11.0+cpu has no wheels with a
+      matching platform tag (e.g., `macosx_26_0_x86_64`) and you require torch==2.11.0+cpu{UNSATISFIABLE}
+      hint: Wheels are available for `torch` (v2.11.0+cpu) on the following platforms: `manylinux_2_28_aarch64`,
+      `manylinux_2_28_x86_64`, `win_amd64`
+"""
+OLD_LINUX = f"""{NO_SOLUTION}Because onnxruntime-gpu==1.22.0 has no wheels with a matching platform tag (e.g., `manylinux_2_17_x86_64`) and
+      you require onnxruntime-gpu==1.22.0{UNSATISFIABLE}
+      hint: Wheels are available for `onnxruntime-gpu` (v1.22.0) on the following platforms: `manylinux_2_27_x86_64`
+"""
+ABI = f"Because triton==3.1.0 has no wheels with a matching Python implementation tag (e.g., `cp313`) and you require it{UNSATISFIABLE}"
+LOCKED = """error: Distribution `some-kernels==0.5.3 @ registry+https://index.example/simple` can't be installed because it doesn't have a source distribution or wheel for the current platform
+
+hint: You're using CPython 3.14 (`cp314`), but `some-kernels` (v0.5.3) only has wheels with the following Python ABI tags: `cp311`, `cp312`
+"""
+UNKNOWN = f"""{NO_SOLUTION}Because flashinfer was not found in the package registry and sglang[all]==0.4.2 depends on flashinfer==0.1.6, we can conclude that sglang[all]==0.4.2 cannot be used.
+      And because your project depends on sglang[all]==0.4.2{UNSATISFIABLE}"""
+HIDDEN = f"""{NO_SOLUTION}Because there is no version of nvidia-cudnn-cu12{{platform_machine == 'x86_64' and sys_platform == 'linux'}}==9.1.0.70 and torch==2.4.1 depends on nvidia-cudnn-cu12{{platform_machine == 'x86_64' and sys_platform ==
+      'linux'}}==9.1.0.70, we can conclude that torch==2.4.1 cannot be used.
+      And because you require torch==2.4.1{UNSATISFIABLE}"""
+FIRST = f"""{NO_SOLUTION}Because there is no version of numpy==2.2.0 and you require numpy==2.2.0{UNSATISFIABLE}
+      hint: `numpy` was found on https://index.example/cu128, but not at the requested version (numpy==2.2.0). A compatible
+      version may be available on a subsequent index.
+"""
+PRERELEASE = f"""{NO_SOLUTION}Because there is no version of apache-tvm-ffi==0.1.0b15 and flashinfer-python==0.4.1 depends on apache-tvm-ffi==0.1.0b15{UNSATISFIABLE}
+      hint: `apache-tvm-ffi` was requested with a pre-release marker (e.g., apache-tvm-ffi==0.1.0b15), but pre-releases weren't enabled (try: `--prerelease=allow`)
+"""
+POETRY = """The current project's supported Python range (>=3.9,<4.0) is not compatible with some of the required packages Python requirement:
+  - vllm requires Python <3.13,>=3.9, so it will not be installable for Python >=3.13,<4.0
+
+So, because app depends on vllm (^0.8.5), version solving failed.
+"""
+PIP = "ERROR: Cannot install torch==2.6.0 and xformers==0.0.28 because these package versions have conflicting dependencies.\n"
+
+
+def fixes_of(finding: Finding) -> list[tuple[str, str | None, str | None]]:
+    return [(fix.kind, fix.package, fix.spec) for fix in finding.fixes]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "title", "fix"),
+    [
+        (MAC, "wheels-torch", "torch 2.11.0+cpu has no wheel for macOS on x86_64", ("config", None, None)),
+        (
+            OLD_LINUX,
+            "wheels-onnxruntime-gpu",
+            "onnxruntime-gpu 1.22.0 has no wheel for Linux on x86_64 with glibc 2.17",
+            ("config", None, None),
+        ),
+        (ABI, "wheels-triton", "triton 3.1.0 has no wheel for Python 3.13", ("upgrade", "triton", ">=3.2.0")),
+        (LOCKED, "wheels-some-kernels", "some-kernels 0.5.3 has no wheel for Python 3.14", ("config", None, None)),
+        (
+            UNKNOWN,
+            "index-flashinfer",
+            "The index has no package flashinfer; sglang 0.4.2 requires it",
+            ("upgrade", "sglang", ">=0.4.2.post2"),
+        ),
+        (
+            HIDDEN,
+            "index-first-only",
+            "uv takes nvidia-cudnn-cu12 from the first index that has it, and that one lacks the release",
+            ("config", None, None),
+        ),
+        (
+            FIRST,
+            "index-first-only",
+            "uv takes numpy from the first index that has it (https://index.example/cu128), and that one lacks the release",
+            ("config", None, None),
+        ),
+        (
+            PRERELEASE,
+            "prerelease-apache-tvm-ffi",
+            "apache-tvm-ffi 0.1.0b15 is a pre-release, which uv takes only if it is asked for",
+            ("config", None, None),
+        ),
+        (POETRY, "project-python-range", "vllm requires Python <3.13,>=3.9, and the project allows others", ("config", None, None)),
+        (PIP, "requires-xformers-torch", "xformers 0.0.28 requires torch==2.4.1, but 2.6.0 is installed", ("downgrade", "torch", "==2.4.1")),
+    ],
+)  # fmt: skip
+def test_the_message_names_the_cause_alone(text: str, rule: str, title: str, fix: tuple[str, str | None, str | None]) -> None:
+    (finding,) = said(text)
+    assert (finding.rule, finding.title, fixes_of(finding)[0]) == (rule, title, fix)
+
+
+def test_a_python_that_has_wheels_is_named() -> None:
+    (finding,) = said(LOCKED)
+    assert [fix.command for fix in finding.fixes] == ["uv venv --python 3.12"]
+
+
+def test_wheels_for_every_python_do_not_blame_the_python() -> None:
+    text = f"Because vllm==0.8.5 has no wheels with a matching Python ABI tag (e.g., `cp313`) and you require vllm==0.8.5{UNSATISFIABLE}"
+    (finding,) = said(text)
+    assert fixes_of(finding) == [("pin", "vllm", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "system", "glibc"),
+    [(MAC, None, "darwin", None), (OLD_LINUX, None, "linux", "2.17"), (ABI, "3.13", None, None), (LOCKED, "3.14", None, None)],
+)
+def test_tags_describe_the_machine(text: str, python: str | None, system: str | None, glibc: str | None) -> None:
+    environment, _ = environment_in(text)
+    assert (environment.python, environment.os, environment.glibc) == (python, system, glibc)
+
+
+def test_two_requirements_of_one_package_are_still_both_reported() -> None:
+    text = f"""{NO_SOLUTION}Because xformers==0.0.28 depends on torch==2.4.1 and vllm==0.8.0 depends on torch==2.6.0, we can conclude that
+      xformers==0.0.28 and vllm==0.8.0 are incompatible.
+"""
+    found = said(text, Environment())
+    assert {each.rule for each in found} == {"symptom-stated-requirement"}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("cp313t", Tag(python="3.13")),
+        ("manylinux_2_28_aarch64", Tag(system="linux", machine="aarch64", glibc="2.28")),
+        ("manylinux2014_x86_64", Tag(system="linux", machine="x86_64")),
+        ("musllinux_1_2_x86_64", Tag(system="linux", machine="x86_64")),
+        ("win_amd64", Tag(system="windows", machine="x86_64")),
+        ("macosx_14_0_arm64", Tag(system="darwin", machine="arm64")),
+        ("linux_s390x", Tag(system="linux", machine="s390x")),
+        ("py3", Tag()),
+    ],
+)
+def test_tags(text: str, tag: Tag) -> None:
+    assert tag_of(text) == tag
