@@ -17,6 +17,7 @@ from compat.checks.torch_build import (
 )
 from compat.model import Finding, Fix
 from compat.records import replace
+from compat.rules.facts import ABSENT
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -42,6 +43,8 @@ NAMES = frozenset(
         "flashinfer-python",
         "auto-gptq",
         "autoawq",
+        "nvidia-nccl-cu12",
+        "nvidia-cusparselt-cu12",
     )
 )
 """Distributions whose builds are checked here, and the conda package that states torch's CUDA."""
@@ -74,16 +77,31 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
 def _tagged(stack: Stack) -> Iterator[Finding]:
     """Wheels whose local version names the torch they were built for, such as flash-attn: ``+cu12torch2.6cxx11abiFALSE``."""
-    for name in ("flash-attn", "causal-conv1d", "mamba-ssm", "vllm-flash-attn"):
-        copy = stack.one(name)
-        label = "" if copy is None else (copy.version or "").partition("+")[2]
-        built = label.partition("torch")[2].partition("cxx11")[0]
-        if copy is None or not built or stack.release is None or numbers(built) == numbers(stack.release):
+    for each in stack.facts.environment.distributions or ():
+        built = _torch_in((each.version or "").partition("+")[2])
+        copy = stack.one(each.name) if built else None
+        if copy is None or stack.release is None or numbers(built) == numbers(stack.release):
             continue
-        finding = for_another_torch(stack, copy, built, f"{name} {copy.version} is built for torch {built}")
+        finding = for_another_torch(stack, copy, built, f"{copy.name} {copy.version} is built for torch {built}")
         # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
+
+
+def _torch_in(label: str) -> str:
+    """The torch in a local label: ``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.8.0``, ``torch260cu126``, ``pt26cu124``."""
+    for word in ("torch", "pt"):
+        before, found, after = label.partition(word)
+        digits = after[
+            : next((at for at, each in enumerate(after) if not (each.isdecimal() or each == ".")), len(after))
+        ].strip(".")
+        if not found or not digits or (word == "pt" and before[-1:].isalpha()):
+            continue
+        if "." in digits:
+            return digits
+        minor = digits[1:-1] if word == "torch" and len(digits) > 2 else digits[1:]  # torch260 has the patch release, too
+        return f"{digits[0]}.{minor}" if minor else ""
+    return ""
 
 
 _SAME_FILES = {"nvidia-nccl": "nccl/lib/libnccl.so.2", "nvidia-cusparselt": "cusparselt/lib/libcusparseLt.so.0"}
@@ -95,7 +113,7 @@ def _overwritten(stack: Stack) -> Iterator[Finding]:
     cuda = stack.flavour.numbered
     for name, file in _SAME_FILES.items():
         copies = [copy for ending in ("-cu11", "-cu12", "-cu13") if (copy := stack.one(f"{name}{ending}")) is not None]
-        if stack.torch is None or len({copy.version for copy in copies}) < 2:
+        if stack.facts.package("torch") == ABSENT or len({copy.version for copy in copies}) < 2:
             continue
         wanted = f"{name}-cu{major(cuda)}" if cuda else None
         others = [copy.name for copy in copies if copy.name != wanted]

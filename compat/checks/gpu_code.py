@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
-_JETSON = ("5.3", "6.2", "7.2", "8.7")
+JETSON = ("5.3", "6.2", "7.2", "8.7")
 """Capabilities of Jetson modules whose JetPack has a driver and CUDA of its own, unlike those of servers."""
 _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 """Packages that compile kernels with triton in normal use."""
@@ -80,7 +80,7 @@ def _runs(stack: Stack, device: Accelerator, build: TorchBuild) -> bool | None:
 def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
     """Yield fixes: the same release for another CUDA, and the nearest release with code for the device."""
     release = stack.release or ""
-    if device.compute_capability in _JETSON:
+    if device.compute_capability in JETSON:
         yield Fix("source-install", "torch", "", "NVIDIA's wheel for the JetPack release of this Jetson")
     for build in sorted(stack.builds(), key=lambda each: each.cuda, reverse=True):
         if build.cuda and _runs(stack, device, build):
@@ -114,7 +114,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     certain = stack.flavour.certain
     if stack.torch is None or stack.flavour.cuda != "cpu" or not (gpus or (compiled and certain)):
         return
-    if not certain and gpus[0].compute_capability in _JETSON:  # NVIDIA's wheels for JetPack have no label either
+    if not certain and gpus[0].compute_capability in JETSON:  # NVIDIA's wheels for JetPack have no label either
         return
     release = stack.release or ""
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)

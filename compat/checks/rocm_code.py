@@ -107,11 +107,18 @@ def _with_code(stack: Stack, gfx: str, rocm: str, targets: Sequence[str]) -> Ite
         newest = max(later, key=_release)
         text = f"the build for ROCm {newest}, which has code for {gfx}"
         yield Fix("upgrade", "torch", None, text, f"pip install -U torch --index-url {INDEX}/rocm{newest}")
-    if _LIKE.get(gfx) in targets:
-        like = _LIKE[gfx]
-        version = ".".join((like[3:5], like[5], like[6]))
-        yield Fix("env-var", text=f"run it as {like}, which is of the same generation", command=f"export {_OVERRIDE}={version}")
+    if _LIKE.get(gfx) in targets and (override := override_for(gfx)) is not None:
+        yield override
     yield Fix("source-install", "torch", "", f"a build for {gfx}: AMD's own wheels, or PYTORCH_ROCM_ARCH={gfx}")
+
+
+def override_for(gfx: str) -> Fix | None:
+    """The variable that makes the runtime load the code of the target of the GPU's generation that wheels contain."""
+    like = _LIKE.get(gfx)
+    if like is None:
+        return None
+    version = ".".join((like[3:5], like[5], like[6]))
+    return Fix("env-var", text=f"run it as {like}, which is of the same generation", command=f"export {_OVERRIDE}={version}")
 
 
 def _release(rocm: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compat.diagnosis.devices import cuda_wheel, in_words, only_kind, overrides, torch_for_device
 from compat.diagnosis.failed_builds import failed_builds, not_offered
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.installations import incomplete, not_importable, violated
@@ -28,6 +29,7 @@ from compat.model import Finding, Fix, normalized
 from compat.records import replace
 
 if TYPE_CHECKING:
+    from compat.model import Accelerator
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
@@ -134,33 +136,57 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = names or packages_in(before)[-1:]
     if not names and symptom.kernels:
         names = only_extension(facts, COME_WITH_TORCH)
+    told = bool(names)
     names = names or list(symptom.else_packages)
     groups["package"] = names[0] if names else ""
+    device = only_kind(facts)
+    groups["gpu"] = _gpu(symptom, groups.get("code"), device)
     return Finding(
         rule=f"symptom-{symptom.name}",
         origin="build",
         verdict="possible",
         severity="error",
         effect=symptom.effect,
-        title=_filled(symptom.title, groups),
+        title=_filled(symptom.title, groups if told else {**groups, "package": ""}),
         why=_filled(symptom.why, groups),
         confidence="reported",
         packages={name: version_of(name, facts) for name in names},
         facts=symptom.facts,
-        fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, facts)),
+        fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, device, names, facts)),
         evidence=symptom.evidence,
         here=where,
     )
 
 
-def _fixes(symptom: Symptom, match: Match, facts: Facts) -> tuple[Fix, ...]:
-    """Return the fixes of a symptom, with the release of torch in place of a placeholder if the message tells which."""
+def _gpu(symptom: Symptom, code: str | None, device: Accelerator | None) -> str:
+    if device is not None and (code is None or code == device.gfx):
+        return in_words(device)
+    return f"this {'AMD ' if symptom.name.startswith('hip') else ''}GPU{f' ({code})' if code else ''}"
+
+
+def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Sequence[str], facts: Facts) -> tuple[Fix, ...]:
+    """Return the fixes of a symptom, with releases in place of placeholders if the message or the environment tells which."""
     found: tuple[Fix, ...] = ()
+    if symptom.name == "hip-no-code" and device is not None and (known := tuple(overrides(device))):
+        return (*known, *(fix for fix in symptom.fixes if fix.kind != "env-var"))
+    if symptom.name == "no-kernel-image" and device is not None and names == ["torch"]:
+        found = torch_for_device(device, facts)
+        return (*found, *symptom.fixes[1:]) if found else symptom.fixes
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:
         found = for_gpu(match["code"], facts)
-    return (*(fix for fix in symptom.fixes if fix.package != "torch"), *found) if found else symptom.fixes
+    fixes = (*(fix for fix in symptom.fixes if fix.package != "torch"), *found) if found else symptom.fixes
+    return tuple(_for_cuda(fix, facts) for fix in fixes)
+
+
+def _for_cuda(fix: Fix, facts: Facts) -> Fix:
+    """Return a fix that names a library of CUDA with the one for the CUDA of torch."""
+    name = fix.package or ""
+    if not (name.startswith("nvidia-") and name.endswith("-cu12")):
+        return fix
+    wanted = cuda_wheel(name.removesuffix("-cu12"), facts)
+    return replace(fix, package=wanted, command=fix.command and fix.command.replace(name, wanted))
 
 
 def _filled(text: str, groups: Mapping[str, str]) -> str:

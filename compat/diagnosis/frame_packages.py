@@ -59,6 +59,19 @@ def _is_module(parts: list[str]) -> bool:
     return table is not None and ".".join(parts).removesuffix(".py").removesuffix(".__init__") in table.modules()
 
 
+_OF_TORCH = ("torch", "nvidia", "triton")
+
+
+def distribution_in(path: str) -> list[str]:
+    """Return the distribution whose compiled module a path names by its folder among the installed packages, if any."""
+    parts = path.replace("\\", "/").split("/")
+    for at in range(len(parts) - 2, -1, -1):
+        if parts[at] in _INSTALLED:
+            module = parts[at + 1].partition(".")[0]
+            return [distribution_of_module(module)] if module and module not in _OF_TORCH else []
+    return []
+
+
 def meeting(error: RaisedError) -> tuple[str, ...]:
     """Return the innermost two packages among the frames; the one that failed comes last."""
     found: list[str] = []

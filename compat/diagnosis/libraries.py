@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.devices import cuda_wheel
+from compat.diagnosis.frame_packages import distribution_in, version_of
 from compat.diagnosis.library_owners import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
@@ -76,7 +77,7 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     symbol = match["symbol"]
     path = match["path"] if any(ending in (match["path"] or "") for ending in (".so", ".pyd")) else ""
     library = path.rpartition("/")[2]
-    names = packages_in(path)
+    names = packages_in(path) or distribution_in(path)
     if _TORCHS.match(symbol):
         names = names or importing(error) or ([] if library else only_extension(facts))
         return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
@@ -88,7 +89,8 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     if owner is None:
         return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
-    return _cuda_mixed(WHEELS[owner] + CUDA_11_TO_13.get(asked[1] if asked else "12", ""), library, where, facts)
+    wheel = WHEELS[owner] + CUDA_11_TO_13[asked[1]] if asked and asked[1] in CUDA_11_TO_13 else cuda_wheel(WHEELS[owner], facts)
+    return _cuda_mixed(wheel, library, where, facts)
 
 
 def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
@@ -242,7 +244,7 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
 def _cuda_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
     ending = OTHER_NUMBERS.get(name, CUDA_11_TO_13).get(release)
     of_cuda = {"-cu11": "11", "-cu12": "12", "": "13"}.get(ending) if ending is not None else None
-    wheel = f"{WHEELS[name]}{'-cu12' if ending is None else ending}"
+    wheel = cuda_wheel(WHEELS[name], facts) if ending is None else f"{WHEELS[name]}{ending}"
     spec = f"=={release}.*" if name == "cudnn" and release else None
     asking = about[0] if about else None
     library = f"lib{name}.so.{release}".rstrip(".")

@@ -30,7 +30,9 @@ EXTENSIONS = {
     "lmdeploy": "lmdeploy", "turbomind": "lmdeploy", "_turbomind": "lmdeploy",
     "deep_gemm": "deep-gemm", "deep_gemm_cpp": "deep-gemm", "deepgemm": "deep-gemm", "repo-deepgemm-src": "deep-gemm",
     "ctranslate2": "ctranslate2", "exllamav2_ext": "exllamav2", "tensorrt_llm": "tensorrt-llm", "libtriton": "triton",
-    "sgl-kernel": "sgl-kernel", "sageattention": "sageattention", "flash_mla": "flash-mla",
+    "sgl-kernel": "sgl-kernel", "common_ops": "sgl-kernel", "spatial_ops": "sgl-kernel", "torch_tensorrt": "torch-tensorrt",
+    "torchtrt": "torch-tensorrt", "th_common": "tensorrt-llm", "fbgemm_gpu": "fbgemm-gpu", "fbgemm_gpu_py": "fbgemm-gpu",
+    "fbgemm_gpu_experimental_gen_ai": "fbgemm-gpu-genai", "sageattention": "sageattention", "flash_mla": "flash-mla",
 }  # fmt: skip
 """Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""
 

@@ -11,6 +11,7 @@ from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
 from compat.reports.fields import read_fields
 from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
+from compat.reports.hints import read_hints
 from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
@@ -19,7 +20,17 @@ from compat.reports.prose import read_by_hand, read_variables
 from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of
 
-_READERS = (read_nvidia, read_banner, read_lists, read_json_lists, read_accelerate, read_variables, read_fields, read_by_hand)
+_READERS = (
+    read_nvidia,
+    read_banner,
+    read_lists,
+    read_json_lists,
+    read_accelerate,
+    read_variables,
+    read_fields,
+    read_by_hand,
+    read_hints,
+)
 """Run in this order; some skip lines that earlier ones have consumed."""
 
 

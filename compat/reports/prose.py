@@ -46,21 +46,6 @@ _UNAME = re.compile(r"(?:Linux|Darwin) \S{1,80} (?P<release>\d[\w.+~-]{2,80}) .{
 _PROMPT = re.compile(r"Python (?P<version>[23]\.\d{1,2}\.\d{1,3}\S{0,10})(?P<rest> [|(].{0,200})?$")
 _ON = re.compile(r"\bon (linux|win32|darwin)$")
 _BOX = re.compile(r" {0,4}[-*] \[(?P<mark>[xX ])\] {1,2}(?P<text>.{1,200})$")
-_PATH = re.compile(
-    r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]"
-    r"|[/\\]lib[/\\]python(?P<version_2>3\.\d{1,2})[/\\]|[/\\]Python(?P<version_3>3\d{1,2})[/\\]Lib[/\\]"
-)
-"""A path in an interpreter's library, its installed packages included."""
-_WHEEL = re.compile(
-    r"(?:Using cached|Downloading|Obtaining|Processing) \S{1,300}-cp(?P<python>3\d{1,2})-[\w.]{1,20}-"
-    r"(?P<platform>win_amd64|win32|manylinux|linux|macosx)"
-)
-"""A wheel that pip chose: its tags say for which Python and system."""
-_OF_WHEELS = {"win_amd64": "windows", "win32": "windows", "manylinux": "linux", "linux": "linux", "macosx": "darwin"}
-_FRAME = re.compile(r"File \"(?P<path>/home/|/root/|/Users/|[A-Z]:[\\/])")
-_LINUX = re.compile(r"(?<![\w.:~'\"/])/(?:root/|home/|usr/local/cuda|usr/lib/x86_64-linux-gnu/)")
-_WINDOWS = re.compile(r"WindowsPath|(?<![A-Za-z])[A-Z]:\\|/Users/|[Ww]indows|[Mm]ac ?OS|[Dd]arwin")
-_SYSTEMS = {"/home/": "linux", "/root/": "linux", "/Users/": "darwin"}
 
 
 def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
@@ -77,7 +62,6 @@ def read_by_hand(lines: Sequence[Line], found: Findings) -> None:
             _read(text, above, found)
         above = text
     _mentioned(lines, found)
-    _hinted(lines, found)
 
 
 _INSTEAD = re.compile(r"\s*(?P<name>PyTorch|Python) .{1,80}\(you have v?(?P<version>\d[\w.+]{1,40})\)$")
@@ -254,34 +238,6 @@ def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
         for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
             if (name := distribution_of(match["name"])) is not None:
                 yield name, version_at(match["version"])
-
-
-def _hinted(lines: Sequence[Line], found: Findings) -> None:
-    """Infer Python and the system from paths in a traceback and downloaded wheels, if all agree and nothing else names them."""
-    pythons: set[str] = set()
-    systems: set[str] = set()
-    for line in lines:
-        text = line.text
-        if "ython3" in text:
-            pythons.update(_minor(next(filter(None, match.groups()))) for match in _PATH.finditer(text))
-        if "-cp3" in text and (wheel := _WHEEL.search(text)) is not None:
-            pythons.add(_minor(wheel["python"]))
-            systems.add(_OF_WHEELS[wheel["platform"]])
-        if 'File "' in text and (frame := _FRAME.search(text)):
-            systems.add(_SYSTEMS.get(frame["path"], "windows"))
-    if len(pythons) == 1 and "python" not in found.values:
-        version = pythons.pop()
-        found.say("python", version, HINTED)
-        found.note(f"Python {version} is read from paths in the text")
-    if not systems and not any(_WINDOWS.search(line.text) for line in lines):
-        systems.update("linux" for line in lines if "/" in line.text and _LINUX.search(line.text))
-    if len(systems) == 1 and "os" not in found.values:
-        found.say("os", systems.pop(), HINTED)
-
-
-def _minor(digits: str) -> str:
-    """``3.10`` and Windows' ``310``."""
-    return digits if "." in digits else f"{digits[0]}.{digits[1:]}"
 
 
 # --- Environment variables in reports, shell commands and Python, and before commands

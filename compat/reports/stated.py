@@ -88,6 +88,8 @@ _FORMS = (
         rf"[Tt]he version of {_N} you are using is not compatible, .{{0,80}}?(?P<least>{_V})(?=[\s.]*$|\s)"),
     _Form("requires `", rf"requires `{_N}{_SPEC}`"),
     _Form("`pip install ", rf"\brequires\b.{{0,160}}?`pip install [`'\"]?{_N}{_SPEC}[`'\"]?`"),
+    _Form("is less than the minimum required version",
+        rf"{_START}{_N} is installed with version {_FOUND}, which is less than the minimum required version (?P<least>{_V})"),
     _Form("with minimum required version", rf"{_START}{_N} with minimum required version (?P<least>{_V}) is not installed"),
     _Form("requires the latest version of", rf"requires the latest version of {_N}"),
     _Form(" or newer, found ",
@@ -291,7 +293,8 @@ _FAILS = re.compile(
 )
 _WORKS = re.compile(
     r"\b(?:works?|worked|working|fine|ok(?:ay)?|solve[sd]?|resolve[sd]?|fix(?:e[sd])?|help(?:s|ed)|workaround|success\w*"
-    r"|good version|no (?:problem|issue|error)s?|(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) (?:\S+ ){0,2}to)\b"
+    r"|good version|no (?:problem|issue|error)s?|(?<!not be )(?<!n't be )(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) "
+    r"(?:(?!due )\S+ ){0,2}to)\b"
     r"|解决|可以运行|正常",
     re.IGNORECASE,
 )

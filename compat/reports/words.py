@@ -116,9 +116,10 @@ def short_version(text: str) -> str | None:
 
 _NAMED = re.compile(
     r"(?<![A-Za-z\d])(?:"
-    r"(?:amd (?:radeon|instinct|mi)|nvidia(?![-_.\w])|geforce|tesla|quadro|radeon|instinct|jetson)"
+    r"(?:amd (?:radeon|instinct|mi)|nvidia(?![-_.\w])|geforce|tesla|quadro|radeon|instinct|jetson(?!-))"
     r"(?=[\w ()-]{0,40}?\d|[\w ()-]{0,24}(?:titan|thor|orin|graphics|device))|"
-    r"titan (?:rtx|xp?|v)|rtx ?(?:pro ?)?\d{3,4}\w{0,6}|gtx ?\d{3,4}\w{0,3}|rx ?\d{3,4}\w{0,4}|gaudi ?\d?|dgx spark|"
+    r"(?:amd )?ryzen ai max\+? ?(?:pro )?\d{3}|titan (?:rtx|xp?|v)|"
+    r"rtx ?(?:pro ?)?\d{3,4}\w{0,6}|gtx ?\d{3,4}\w{0,3}|rx ?\d{3,4}\w{0,4}|gaudi ?\d?|dgx spark|"
     r"a100\w?|a800|a10g?|a16|a30|a40|h100s?|h200s?|h800|h20|gh200|gb\d{2,3}|b[123]00|v100s?|p100|p40|p4|k80|t4|l4|l40s?|"
     r"a[456]000|[2345]0[5-9]0(?: ?ti| ?super| ?d)*|mi\d{2,3}[xa]?|gfx\d[0-9a-f]{2,3}|ascend ?\w{0,6}|910b\d?|"
     r"apple m\d|intel arc|arc [ab]\d{3}|data center gpu max|(?:6000|5000) ada|pro 6000"
@@ -153,6 +154,21 @@ _TOKEN = re.compile(
 )
 MOST_DEVICES = 1024
 """Maximum number of devices per machine; a larger number is not a count."""
+
+
+_BOARD = re.compile(
+    r"(?<![A-Za-z\d-])(?:nvidia )?(?:jetson (?:agx )?(?:orin|xavier|thor)(?: (?:nx|nano(?: super)?))?|jetson (?:nano|tx2)"
+    r"|dgx spark|(?:amd )?ryzen ai max\+? ?(?:pro )?\d{3})(?![A-Za-z\d-])",
+    re.IGNORECASE,
+)
+"""Computers that are called by the same name as their GPU, which nobody names to talk of a mere part."""
+
+
+def boards_in(text: str) -> list[Accelerator]:
+    """Return the computers with a GPU of their own that a text names, without duplicates."""
+    names = {match[0].lower().removeprefix("nvidia ").removeprefix("amd "): match[0] for match in _BOARD.finditer(text)}
+    longest = [name for name in names if not any(name != other and other.startswith(name) for other in names)]
+    return [device(names[name]) for name in longest]
 
 
 def is_gpu(text: str) -> bool:

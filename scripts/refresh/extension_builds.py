@@ -112,6 +112,8 @@ TABLE = builds.Table(
         "auto-gptq": general("auto-gptq", r"(?:autogptq|exllama)\w*\."),
         "autoawq": general("autoawq", r"(?:awq|ft)_inference_engine\."),
         "bitsandbytes": libraries.read,
+        "ctranslate2": general("ctranslate2", r"ctranslate2\.libs/libctranslate2"),
+        "lmdeploy": general("lmdeploy", r"lmdeploy/(?:turbomind/|lib/)*_turbomind\.", cuda=True),
         "sgl-kernel": general("sgl-kernel", *KERNELS),
         "sglang-kernel": general("sglang-kernel", *KERNELS),
         "vllm": general("vllm", r"vllm/_C_stable_libtorch\.", r"vllm/_C\.", r"vllm/(?:attention|cache)_ops\.", cuda=True),

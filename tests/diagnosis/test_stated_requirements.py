@@ -29,6 +29,8 @@ NORMAL = "is required for a normal functioning of this module, but found"
          "gguf", None, 'pip install "gguf>=0.10.0"'),
         ("Exception: flashinfer_python with minimum required version 0.2.5 is not installed. Please uninstall the old version",
          "flashinfer-python", None, 'pip install "flashinfer-python>=0.2.5"'),
+        ("Exception: flashinfer_python is installed with version 0.6.3, which is less than the minimum required version 0.6.4. Please",
+         "flashinfer-python", "0.6.3", 'pip install "flashinfer-python>=0.6.4"'),
         ("ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
          "bitsandbytes", None, "pip install -U bitsandbytes"),
     ],

@@ -40,6 +40,8 @@ def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[s
         "it does not work and says that triton 3.3.0 requires torch 2.7.0",
         "```\ntrl 0.9.6 works, trl 0.12.0 fails\n```",
         "trl 0.9.6 works, trl 0.9.6 fails",
+        "my system has torch 2.8.0, which cannot be downgraded due to other projects",
+        "torch 2.8.0 is installed and can't be downgraded to the old one",
     ],
 )
 def test_what_says_nothing(text: str) -> None:

@@ -61,7 +61,7 @@ AMD = (
             r"|(?:Cannot read|No such file)[^\n]{0,200}(?:for GPU arch : (?P<code_2>gfx\w{3,5})|TensileLibrary)"
             r"|No paths matched [^\n]{0,200}(?P<code_3>gfx\w{3,5})|HSA_STATUS_ERROR_INVALID_ISA"
         ),
-        "A package has no code for this AMD GPU ({code})",
+        "{package} has no code for {gpu}",
         "ROCm libraries contain code for some gfx targets only. Consumer GPUs often work as a similar target that is "
         "included, and images are often made for data-center GPUs alone.",
         hints=("HIP error", "hipError", "code object", ".hip", "TensileLibrary", "GPU arch", "No paths matched", "INVALID_ISA"),

@@ -273,6 +273,23 @@ BINARIES = (
         evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
     ),
     Symptom(
+        "xformers-other-python",
+        re.compile(
+            r"PyTorch (?P<built>[\d.]{3,12})(?P<label>\+\w{2,10})? [^\n]{0,40}\(you have (?P=built)(?:(?P=label))?\)"
+            r"\s{1,10}Python {1,3}(?P<python>\d\.\d{1,2})\.[\d.]{1,4} \(you have (?!(?P=python)\.)(?P<have>\d\.\d{1,2})"
+        ),
+        "xformers is built for Python {python}, and Python {have} runs",
+        "Its compiled module is for one release of Python, unless its name has 'abi3'; torch is the one it was built for.",
+        hints=("(you have ",),
+        facts=("python", "build"),
+        packages=("xformers",),
+        fixes=(
+            Fix("source-install", "xformers", "", "a wheel of it for Python {have}, or build it on this machine"),
+            Fix("config", text="use Python {python}", command="uv venv --python {python}"),
+        ),
+        evidence=("https://github.com/facebookresearch/xformers#installing-xformers",),
+    ),
+    Symptom(
         "xformers-other-torch",
         re.compile(
             r"PyTorch (?P<built>[\d.]{3,12})(?P<label>\+\w{2,10})?\b[^\n]{0,40}"

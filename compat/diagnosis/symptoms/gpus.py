@@ -172,7 +172,7 @@ GPUS = (
             r"|requires GPUs with sm\d+|requires sm\d+|hipErrorNoBinaryForGpu|only supports? sm\d+"
             r"|invalid device function|named symbol not found|no kernel found to launch"
         ),
-        "A package has no code for this GPU",
+        "{package} has no code for {gpu}",
         "The failing kernel was not compiled for the GPU's architecture, and there is no PTX that the driver could compile.",
         hints=(
             "no kernel",

@@ -131,6 +131,10 @@ def test_a_toolkit_above_the_driver() -> None:
     ("distributions", "rule"),
     [
         (("torch==2.6.0+cu124", "flash-attn==2.7.4.post1+cu12torch2.5cxx11abiFALSE"), "build-flash-attn-torch"),
+        (("torch==2.8.0+cu126", "flashinfer-python==0.2.11+cu126torch2.7"), "build-flashinfer-python-torch"),
+        (("torch==2.8.0+cu128", "exllamav2==0.3.2+cu128.torch2.7.0"), "build-exllamav2-torch"),
+        (("torch==2.7.0+cu126", "natten==0.17.5+torch260cu126"), "build-natten-torch"),
+        (("torch==2.7.0+cu126", "torch-scatter==2.1.2+pt26cu124"), "build-torch-scatter-torch"),
         (("torch==2.11.0+cu129", "vllm==0.21.0"), "build-vllm-cuda"),
         (("torch==2.8.0+cu128", "torchvision==0.23.0+cpu"), "build-torchvision-flavour"),
         (("torch==2.5.0+cu124", "xformers==0.0.29.post3"), "build-xformers-torch"),
@@ -147,6 +151,10 @@ def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule
     "distributions",
     [
         ("torch==2.6.0+cu124", "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiFALSE"),
+        ("torch==2.7.1+cu126", "flashinfer-python==0.2.11+cu126torch2.7"),
+        ("torch==2.10.0+cu128", "torch-scatter==2.1.2+pt210cu128"),
+        ("torch==2.10.0+cu128", "natten==0.21.1+torch2100cu128"),
+        ("torch==2.7.0+cu126", "some-package==1.0+opt26"),
         ("torch==2.11.0+cu130", "vllm==0.21.0"),
         ("torch==2.8.0+cu128", "torchvision==0.23.0+cu128", "torchaudio==2.8.0"),
         ("torch==2.6.0+cu124", "xformers==0.0.29.post3"),
@@ -345,6 +353,9 @@ def test_wheels_for_two_cuda_releases_that_install_the_same_file() -> None:
     assert (finding.verdict, finding.fixes[0].kind, finding.fixes[0].package) == ("hit", "uninstall", "nvidia-nccl-cu11")
     assert "nvidia-nccl-cu12==2.27.3" in (finding.fixes[0].command or "")
     assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-nccl-cu12==2.27.3", "nvidia-nccl-cu13==2.27.3")
+    # of a torch that nobody mentioned nothing is known; of an environment without torch it is known that nothing loads it
+    unstated = found("nvidia-nccl-cu11==2.14.3", "nvidia-nccl-cu12==2.27.3")["build-nvidia-overwritten"]
+    assert unstated.fixes[0].command is None
     assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-cublas-cu11==11.1", "nvidia-cublas-cu12==12.8")
 
 

@@ -1,0 +1,125 @@
+"""Hints in paths, prompts, commands and logs: the Python, the system, torch's CUDA and the computer that they belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from compat.reports.findings import BY_HAND, HINTED, Findings
+from compat.reports.lines import Line
+from compat.reports.words import boards_in
+
+_PATH = re.compile(
+    r"[/\\][Pp]ython(?P<version>3\.?\d{1,2})[/\\](?:[Ll]ib[/\\])?(?:site|dist)-packages[/\\]"
+    r"|[/\\]lib[/\\]python(?P<version_2>3\.\d{1,2})[/\\]|[/\\]Python(?P<version_3>3\d{1,2})[/\\]Lib[/\\]"
+)
+"""A path in an interpreter's library, its installed packages included."""
+_WHEEL = re.compile(
+    r"(?:Using cached|Downloading|Obtaining|Processing) \S{1,300}-cp(?P<python>3\d{1,2})-[\w.]{1,20}-"
+    r"(?P<platform>win_amd64|win32|manylinux|linux|macosx)"
+)
+"""A wheel that pip chose: its tags say for which Python and system."""
+_OF_WHEELS = {"win_amd64": "windows", "win32": "windows", "manylinux": "linux", "linux": "linux", "macosx": "darwin"}
+_MODULE = re.compile(
+    r"\.cpython-(?P<python>3\d{1,2})-(?:(?P<machine>x86_64|aarch64|powerpc64le)-linux-gnu|darwin)\.so"
+    r"|\.cp(?P<python_2>3\d{1,2})-win_(?P<windows>amd64|arm64)\.pyd"
+)
+"""A compiled module of CPython: its name says for which Python and system it is."""
+_SHELL = re.compile(r"(?:^|[\s)])(?:PS )?[A-Z]:\\[\w\\ .()-]{0,200}>(?=\s|$|[a-z])")
+"""The prompt of a shell on Windows."""
+_OF_LINUX = re.compile(r"version `GLIBC(?:XX)?_\d|lib[\w+-]{1,40}\.so(?:\.\d{1,3}){0,3}: cannot open shared object file")
+_INDEX = re.compile(
+    r"\bpip3? install\b[^\n]{0,200}?\btorch\b[^\n]{0,200}?/whl/(?:nightly/)?(?P<label>cu(?P<cuda>\d{2,3})|cpu)(?![\w.])"
+)
+_FRAME = re.compile(r"File \"(?P<path>/home/|/root/|/Users/|[A-Z]:[\\/])")
+_LINUX = re.compile(r"(?<![\w.:~'\"/])/(?:root/|home/|usr/local/cuda|usr/lib/x86_64-linux-gnu/)")
+_WINDOWS = re.compile(r"WindowsPath|(?<![A-Za-z])[A-Z]:\\|/Users/|[Ww]indows|[Mm]ac ?OS|[Dd]arwin")
+_SYSTEMS = {"/home/": "linux", "/root/": "linux", "/Users/": "darwin"}
+
+
+_MOST = 500
+"""Maximum number of prose lines searched for computers."""
+
+
+class _Hints:
+    """What the lines of one text hint at; a hint counts only if no other contradicts it."""
+
+    def __init__(self) -> None:
+        self.pythons: set[str] = set()
+        self.systems: set[str] = set()
+        self.machines: set[str] = set()
+        self.builds: set[str] = set()
+
+    def of_path(self, match: re.Match[str]) -> None:
+        self.pythons.add(_minor(next(filter(None, match.groups()))))
+
+    def of_wheel(self, match: re.Match[str]) -> None:
+        self.pythons.add(_minor(match["python"]))
+        self.systems.add(_OF_WHEELS[match["platform"]])
+
+    def of_frame(self, match: re.Match[str]) -> None:
+        self.systems.add(_SYSTEMS.get(match["path"], "windows"))
+
+    def of_module(self, match: re.Match[str]) -> None:
+        self.pythons.add(_minor(match["python"] or match["python_2"]))
+        self.systems.add("windows" if match["windows"] else "linux" if match["machine"] else "darwin")
+        machine = match["machine"] or {"amd64": "x86_64"}.get(match["windows"], match["windows"])
+        if machine:
+            self.machines.add(machine)
+
+    def of_shell(self, _: re.Match[str]) -> None:
+        self.systems.add("windows")
+
+    def of_index(self, match: re.Match[str]) -> None:
+        cuda = match["cuda"]
+        self.builds.add(f"{cuda[:-1]}.{cuda[-1]}" if cuda else "cpu")
+
+
+_READ: tuple[tuple[str, re.Pattern[str], Callable[[_Hints, re.Match[str]], None]], ...] = (
+    ("ython3", _PATH, _Hints.of_path),
+    ("-cp3", _WHEEL, _Hints.of_wheel),
+    ('File "', _FRAME, _Hints.of_frame),
+    (".cp", _MODULE, _Hints.of_module),
+    (":\\", _SHELL, _Hints.of_shell),
+    ("/whl/", _INDEX, _Hints.of_index),
+)
+"""What a line contains, the pattern of the hint, and what it says."""
+
+
+def read_hints(lines: Sequence[Line], found: Findings) -> None:
+    """Infer facts from names in the text, if all agree and nothing else states them."""
+    hints = _Hints()
+    for line in lines:
+        for part, pattern, say in _READ:
+            if part in line.text:
+                for match in pattern.finditer(line.text):
+                    say(hints, match)
+    if not hints.systems:
+        hints.systems.update(_linux(lines))
+    if len(hints.pythons) == 1 and "python" not in found.values:
+        version = hints.pythons.pop()
+        found.say("python", version, HINTED)
+        found.note(f"Python {version} is read from paths in the text")
+    for field, values in (("os", hints.systems), ("machine", hints.machines)):
+        if len(values) == 1 and field not in found.values:
+            found.say(field, values.pop(), HINTED)
+    if len(hints.builds) == 1 and not any(
+        each.extra or "+" in (each.version or "") for each in found.packages.get("torch", ())
+    ):
+        found.package("torch", None, HINTED, None, {"cuda": hints.builds.pop()})
+    boards = [] if found.devices else boards_in("\n".join(line.text for line in lines[:_MOST] if not line.fenced))
+    if len(boards) == 1:
+        found.accelerators(boards, BY_HAND, counted=False)
+
+
+def _linux(lines: Sequence[Line]) -> set[str]:
+    if any(_OF_LINUX.search(line.text) for line in lines):
+        return {"linux"}
+    if any(_WINDOWS.search(line.text) for line in lines):
+        return set()
+    return {"linux" for line in lines if "/" in line.text and _LINUX.search(line.text)}
+
+
+def _minor(digits: str) -> str:
+    """``3.10`` and Windows' ``310``."""
+    return digits if "." in digits else f"{digits[0]}.{digits[1:]}"

@@ -1,0 +1,77 @@
+"""Explanations that name the GPU, torch's CUDA and the owner of a module, where the environment or a path tells them."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.model import Accelerator, Distribution, Environment
+from tests.diagnosis.test_symptoms import said, trace
+
+NO_IMAGE = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+
+
+def test_the_gpu_is_named_and_so_is_a_torch_for_it() -> None:
+    gpu = Environment(accelerators=(Accelerator("nvidia", "NVIDIA GeForce RTX 5090", "12.0"),))
+    (finding,) = said(trace(NO_IMAGE.strip(), "torch/nn/modules/linear.py"), gpu)
+    assert finding.title == "torch has no code for NVIDIA GeForce RTX 5090 (compute capability 12.0)"
+    assert (finding.fixes[0].package, finding.fixes[0].text) == ("torch", "a torch with code for sm_120")
+
+
+def test_jetson_needs_the_wheels_of_its_maker() -> None:
+    jetson = Environment(accelerators=(Accelerator("nvidia", "Jetson AGX Orin", "8.7"),))
+    (finding,) = said(trace(NO_IMAGE.strip(), "torch/nn/modules/linear.py"), jetson)
+    assert "JetPack" in finding.fixes[0].text
+
+
+def test_a_package_that_is_only_guessed_is_not_named() -> None:
+    (finding,) = said(NO_IMAGE)
+    assert finding.title == "A package has no code for this GPU"
+
+
+def test_the_variable_is_that_of_the_gpus_generation() -> None:
+    radeon = Environment(accelerators=(Accelerator("amd", "Radeon RX 6700 XT", gfx="gfx1031"),))
+    (finding,) = said("RuntimeError: HIP error: invalid device function\n", radeon)
+    assert finding.fixes[0].command == "export HSA_OVERRIDE_GFX_VERSION=10.3.0"
+
+
+@pytest.mark.parametrize(
+    ("distributions", "wheel"),
+    [
+        ((Distribution("torch", "2.12.0+cu130"),), "nvidia-cudnn-cu13"),
+        ((Distribution("torch", "2.8.0+cu128"),), "nvidia-cudnn-cu12"),
+        ((Distribution("torch", None, extra={"cuda": "13.0"}),), "nvidia-cudnn-cu13"),
+        ((Distribution("nvidia-nccl-cu13", "2.29.7"),), "nvidia-cudnn-cu13"),
+        ((), "nvidia-cudnn-cu12"),
+    ],
+)
+def test_the_library_is_the_one_for_torchs_cuda(distributions: tuple[Distribution, ...], wheel: str) -> None:
+    (finding,) = said(
+        "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH\n", Environment(distributions=distributions)
+    )
+    assert wheel in [fix.package for fix in finding.fixes]
+
+
+@pytest.mark.parametrize(
+    ("path", "symbol", "package"),
+    [
+        ("/v/lib/python3.11/site-packages/torch_tensorrt/lib/libtorchtrt.so", "_ZNK3c105Error4whatEv", "torch-tensorrt"),
+        ("/v/lib/python3.11/site-packages/some_kernels/ops.so", "_ZN3c105ErrorC2ENS_14SourceLocationESs", "some-kernels"),
+        ("common_ops.abi3.so", "_ZN3c104cuda9SetDeviceEa", "sgl-kernel"),
+    ],
+)
+def test_the_owner_of_a_compiled_module(path: str, symbol: str, package: str) -> None:
+    (finding,) = said(f"ImportError: {path}: undefined symbol: {symbol}\n")
+    assert (finding.rule, list(finding.packages)) == ("symptom-undefined-symbol", [package, "torch"])
+
+
+def test_xformers_for_another_python() -> None:
+    text = """WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:
+    PyTorch 2.8.0 with CUDA 1209 (you have 2.8.0)
+    Python  3.12.3 (you have 3.10.12)
+"""
+    (finding,) = said(text)
+    assert finding.title == "xformers is built for Python 3.12, and Python 3.10 runs"
+    (finding,) = said(text.replace("(you have 2.8.0)", "(you have 2.7.0)"))
+    assert finding.title == "xformers is built for torch 2.8.0, and 2.7.0 is installed"
+    (finding,) = said(text.replace("3.10.12", "3.12.1"))
+    assert "Python" not in finding.title
