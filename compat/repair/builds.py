@@ -18,8 +18,10 @@ from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies
 from compat.tables.builds import CodeTables, open_code_tables
 from compat.tables.declared import Declared
+from compat.versions import key_of
 
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
+_UNKNOWN_CODE = Statement("finding", "of so old releases of torch it is not known which GPUs they have code for")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 
 
@@ -120,8 +122,12 @@ class Flavours:
         return () if universe is None else universe.hashes(release.name, release.version)
 
     def forbidden(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
-        """Combinations of builds for different CUDA versions; the installed combination may stay."""
+        """Builds that nothing is known about, and combinations for different CUDA versions; the installed ones may stay."""
         torches = known.get("torch", ())
+        if self._wanted and not self._processors:
+            first = min(map(key_of, self._tables.torch))
+            old = frozenset(each.version for each in torches if key_of(each.version) < first)
+            yield Forbidden((("torch", old - {self._now("torch")}),), _UNKNOWN_CODE, "")
         if self._processors:
             default = frozenset(each.version for each in torches if each.source is None and each.version != self._now("torch"))
             yield Forbidden((("torch", default),), _NO_GPU, WARNINGS)

@@ -263,9 +263,8 @@ class Planner:
         core, relief = self._contradiction(solver, left) if left else ((), "")
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
-        cost = cost_of(
-            changes, errors=solution.left(ERRORS), source=solution.left("source installs"), steps=solution.left("release steps")
-        )
+        source, steps = solution.left("source installs"), solution.left("release steps")
+        cost = cost_of(changes, errors=len(left), source=source, steps=steps)
         return Plan(
             changes, cost, solution.optimal and not solution.unread, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
@@ -311,7 +310,8 @@ class Planner:
         core = conflict(solver)
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
-        return (*said(core, solver.opened), *self.for_other_pythons(left)), "" if eased is None else eased[0]
+        others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
+        return (*said(core, solver.opened), *others), "" if eased is None else eased[0]
 
     def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
         """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""

@@ -200,7 +200,12 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old or release.name in self.unpinned
+        return self.policy.any_age or not old or release.name in self.unpinned or self._is_wished(release, current)
+
+    def _is_wished(self, release: Release, current: Release | None) -> bool:
+        """Whether the user wants a package moved, and the release is one of those named."""
+        wanted = [need.specifier for need in self.keep if need.name == release.name]
+        return current is not None and all(map(release.meets, wanted)) and not all(map(current.meets, wanted))
 
     def _flavour_fits(self, release: Release, current: Release | None) -> bool:
         """Reject CPU builds on a machine with an accelerator, unless a CPU build is installed."""

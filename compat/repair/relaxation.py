@@ -159,7 +159,8 @@ class Relaxation:
                 cost("packages added or removed", atom)
             if current is None:  # adding costs at least one step, so that unneeded packages are not added
                 behind = 0 if what == OTHER else newest - place[what]
-                cost("release steps of what is added", atom, 1 + behind * (BEHIND if installer else 1))
+                level = "release steps of what is added" if family(name) == name else "release steps of what follows"
+                cost(level, atom, 1 + behind * (BEHIND if installer else 1))
             if what in (ABSENT, OTHER):
                 continue
             if current is None:

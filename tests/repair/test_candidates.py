@@ -56,6 +56,16 @@ def test_withdrawn_releases_are_candidates_where_they_are_pinned_or_there() -> N
     assert chosen(releases("1.0", yanked=True)) == []
 
 
+def test_old_releases_are_candidates_where_the_user_asks_for_them() -> None:
+    offered = tuple(
+        Release("a", version, day) for version, day in (("1.0", "2020-01-01"), ("1.1", "2020-02-01"), ("2.0", "2025-01-01"))
+    )
+    assert chosen(offered, "2.0") == ["2.0"]
+    assert chosen(offered, "2.0", keep="==1.1") == ["1.1", "2.0"]
+    assert chosen(offered, "2.0", keep=">=1.0") == ["2.0"]
+    assert chosen(offered, "2.0", policy=Policy(any_age=True)) == ["1.0", "1.1", "2.0"]
+
+
 def test_another_build_of_what_is_there_is_no_candidate() -> None:
     assert chosen(releases("2.5.0", "2.6.0", "2.6.0+cu118", "2.7.0"), "2.6.0+cu124") == [
         "2.5.0", "2.6.0+cu118", "2.6.0+cu124", "2.7.0",

@@ -164,6 +164,19 @@ def test_the_label_of_the_default_build_and_no_label_are_the_same() -> None:
         assert ("2.7.1+cu126", "0.22.1") not in together(found, torch=("2.7.1+cu126",), torchvision=("0.22.1", "0.22.1+cu128"))
 
 
+def test_a_torch_that_nothing_is_known_about_is_no_candidate_for_a_gpu() -> None:
+    known = {"torch": tuple(Release("torch", version) for version in ("1.10.0", "1.11.0", "1.12.0", "2.7.1"))}
+
+    def refused(environment: Environment, current: str) -> set[str]:
+        with flavours(environment, {"torch": current}) as found:
+            hard = [dict(each.together)["torch"] for each in found.forbidden(known) if each.level == ""]
+        return set().union(*hard)
+
+    assert refused(GPU, "2.7.1") == {"1.10.0", "1.11.0"}
+    assert refused(GPU, "1.10.0") == {"1.11.0"}
+    assert refused(replace(GPU, accelerators=()), "2.7.1") == set()
+
+
 def test_what_is_installed_may_stay_as_it_is() -> None:
     with flavours(GPU, {"torch": "2.7.1+cu118", "torchvision": "0.22.1+cu128"}) as found:
         pairs = together(found, torch=("2.7.1+cu118", "2.7.1+cu128"), torchvision=("0.22.1+cu118", "0.22.1+cu128"))

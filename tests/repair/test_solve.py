@@ -120,6 +120,21 @@ def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> No
         assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == [moved], unpinned
 
 
+def test_torch_goes_back_to_the_nearest_release_although_an_older_one_needs_fewer_libraries() -> None:
+    versions = ("1.12", "2.3", "2.14")
+    torch, libraries = releases("torch", *versions), releases("nvidia-cudnn-cu12", "8.9", "9.1", "9.5")
+    bad = Forbidden((("torch", frozenset({"2.14"})),), Statement("rule", "bad"), ERRORS)
+    universe = MemoryUniverse(
+        {"torch": torch, "nvidia-cudnn-cu12": libraries}, {("torch", "2.3"): {"": (need("nvidia-cudnn-cu12==8.9"),)}}
+    )
+    there = replace(problem("torch", current=torch[-1:]), unpinned=frozenset({"torch"}), from_part=True)
+    solution = Solver(there, universe, rules=lambda *_: [bad], judge=lambda *_: [], needs={}).solve()
+    assert {name: each.version for name, each in (solution.chosen or {}).items()} == {
+        "torch": "2.3",
+        "nvidia-cudnn-cu12": "8.9",
+    }
+
+
 def test_packages_that_nobody_named_move_before_one_that_somebody_pinned() -> None:
     current = (*releases("vllm", "0.11"), *releases("fsspec", "2026.1"), *releases("pyarrow", "26.0"))
     names = ("vllm", "fsspec", "pyarrow")

@@ -131,7 +131,9 @@ class Everything:
                 steps += moved * (name in own and name not in unpinned)
             else:
                 weight = BEHIND if self.problem.policy.prefer == "newest" or self.problem.installer_adds else 1
-                more_steps += 1 + weight * (newest - place[name].index(version))
+                moved = 1 + weight * (newest - place[name].index(version))
+                more_steps += moved * (name in own)
+                following += moved * (name not in own)
                 old += name in own and place[name].index(version) < newest and self._old(release[name][version].day)
             source = release[name][version].source
             sources += source is not None and source.kind == "vcs"
