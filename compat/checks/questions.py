@@ -32,21 +32,31 @@ def about_listed_packages(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def folded(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings without unlikely questions, and notes with their number and the facts that would settle most of them.
 
-    Without ``remarks``, hits of severity ``info`` that rest on nothing but installed releases are counted, too: nothing shows
-    that the job uses what they are about.
+    Without ``remarks``, hits of severity ``info`` that rest on nothing but installed releases are counted, too (nothing shows
+    that the job uses what they are about), and so are violated requirements that the project overrides.
     """
-    rest = [each for each in findings if remarks or not _is_remark(each)]
+    rest: list[Finding] = []
+    quiet: list[Finding] = []
+    for each in findings:
+        (quiet if _is_remark(each) and not remarks else rest).append(each)
     shown, notes = _without_unlikely(rest)
-    quiet = len(findings) - len(rest)
-    if not quiet:
-        return shown, notes
-    these, them = ("1 remark", "it") if quiet == 1 else (f"{quiet} remarks", "them")
-    return shown, (*notes, f"{these} on features that nothing here shows to be in use (--all shows {them})")
+    overridden = sum(each.origin == "metadata" for each in quiet)
+    return shown, (
+        *notes,
+        *_counted(overridden, "requirements that the project overrides"),
+        *_counted(len(quiet) - overridden, "features that nothing here shows to be in use"),
+    )
+
+
+def _counted(count: int, subject: str) -> tuple[str, ...]:
+    these, them = ("1 remark", "it") if count == 1 else (f"{count} remarks", "them")
+    return (f"{these} on {subject} (--all shows {them})",) if count else ()
 
 
 def _is_remark(finding: Finding) -> bool:
     by_release = finding.origin in ("rule", "build") and set(finding.facts) <= {"build"}
-    return finding.verdict == "hit" and finding.severity == "info" and by_release
+    overridden = finding.origin == "metadata" and finding.rule.startswith("requires-")
+    return finding.verdict == "hit" and finding.severity == "info" and (by_release or overridden)
 
 
 def _without_unlikely(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:

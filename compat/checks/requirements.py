@@ -44,7 +44,9 @@ _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#re
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
 """Packages compiled for the torch that they require: with another one their operators are missing."""
 _BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
-_OF_THE_BUILD = ("nvidia-", "pytorch-triton")
+CUDA_LIBRARIES = ("nvidia-", "cuda-")
+"""Prefixes of the packages with the CUDA libraries that torch requires."""
+_OF_THE_BUILD = (*CUDA_LIBRARIES, "pytorch-triton")
 """Prefixes of packages whose pins differ between builds of torch: a build for another CUDA pins another version."""
 _OF_CUDA_BUILDS = ("triton",)
 """Packages that every CUDA build of a release pins alike; builds for CPUs, ROCm and Intel GPUs do not require them."""
@@ -301,6 +303,14 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
         fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
     )  # fmt: skip
+
+
+def overridden(finding: Finding, names: Collection[str]) -> Finding:
+    """A violated requirement that the project itself replaces (``names``, as in ``Listing.overridden``): only a remark."""
+    if finding.origin != "metadata" or finding.severity != "warning" or not any(name in names for name in finding.packages):
+        return finding
+    asking = next(iter(finding.packages))
+    return replace(finding, severity="info", why=f"{asking} declares it in its metadata, and the project overrides it.")
 
 
 def refused_by_installers(finding: Finding) -> Finding:

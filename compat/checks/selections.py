@@ -19,7 +19,7 @@ from compat.model import Distribution, Environment, Finding, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
-from compat.rules.unknown import of_paths
+from compat.rules.unknown import frequency
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     Key = tuple[str, tuple[tuple[str, str | None], ...]]
     """A rule and the versions it was found with."""
-
-
-"""The facts that differ between the contexts of one set of choices."""
 
 
 OF_PLATFORM = ("python", "os", "machine")
@@ -76,6 +73,10 @@ def judged_listing(
     checker = _Checker(relevant, contexts, known, matrix)
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
     findings = _merged(selections, contexts, known)
+    if listing.overridden:
+        from compat.checks.requirements import overridden
+
+        findings = [overridden(finding, listing.overridden) for finding in findings]
     if listing.kind == "requirements" and not listing.complete:
         from compat.checks.requirements import refused_by_installers
 
@@ -259,15 +260,26 @@ def _of_one_set(selections: list[_Selection]) -> dict[Key, Finding]:
     return found
 
 
+_UNNOTICED = 0.5
+"""How much less likely a question is that depends on the interpreter: a file is usually made with one that works."""
+
+
 def _possible(finding: Finding, where: list[_Selection], selections: list[_Selection]) -> Finding:
     """The finding as *possible*, for one that holds only for some interpreters or platforms; those facts decide it."""
     inside = {platform for selection in where for platform in selection.platforms}
-    unknown = decisive_facts(inside, {platform for selection in selections for platform in selection.platforms})
-    likelihood = of_paths(unknown) * (1.0 if finding.likelihood is None else finding.likelihood)
+    everywhere = {platform for selection in selections for platform in selection.platforms}
+    unknown = decisive_facts(inside, everywhere)
+    likelihood = _frequency(inside) / _frequency(everywhere) * (1.0 if finding.likelihood is None else finding.likelihood)
+    if "python" in unknown:
+        likelihood *= _UNNOTICED
     return replace(
         finding, verdict="possible", unknown=(*unknown, *finding.unknown), missing=(*unknown, *finding.missing),
         likelihood=likelihood,
     )  # fmt: skip
+
+
+def _frequency(platforms: Iterable[Platform]) -> float:
+    return sum(frequency(each.python, each.os, each.machine) for each in platforms)
 
 
 def decisive_facts(inside: Iterable[Platform], everywhere: Iterable[Platform]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from compat.checks.requirements import CUDA_LIBRARIES
 from compat.checks.running import script_of
 from compat.model import Environment, Finding
 from compat.records import replace
@@ -14,7 +15,6 @@ _PLAIN = frozenset(("build", "install"))
 _USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
 _NEVER = ("torch", "triton", "numpy", "setuptools", "protobuf")
 """Packages that are reached in ways no import statement shows: from compiled code, or because a part of them is missing."""
-_OF_TORCH = ("nvidia-", "cuda-")
 _LAUNCHERS = ("accelerate", "deepspeed", "ray")
 
 
@@ -33,7 +33,7 @@ def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[F
     unused: dict[str, str] = {}
     for each in errors:
         for name in each.packages:
-            ours = each.packages[name] and name not in used and not name.startswith(_OF_TORCH)
+            ours = each.packages[name] and name not in used and not name.startswith(CUDA_LIBRARIES)
             tops = script.tops(name) if ours else frozenset()
             if tops and not script.comes_to(tops):
                 unused[each.rule] = name

@@ -67,6 +67,8 @@ class Listing:
     ``complete``: nothing else gets installed; ``closed``: nothing else but what the entries require. ``context`` holds every
     other fact in the file (python, os, accelerators, variables, workload …; its distributions are not used). ``notes`` are
     remarks; ``unread`` lists what should have been read and was not: a check of such a file never ends with exit code 0.
+    ``overridden`` are the distributions whose requirements the file replaces on purpose: those of all packages, or those of
+    its own for a package whose metadata the file states itself.
     ``elsewhere`` lists what something else decides, such as a build backend or a file that is not in the build context: these
     are notes, and with ``--strict`` like ``unread``.
     """
@@ -87,6 +89,7 @@ class Listing:
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
 
 
 # --- Limits on what one file may list, far above any real file, so that a malicious one is refused instead of processed.

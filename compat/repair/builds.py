@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from compat.checks.requirements import CUDA_LIBRARIES
 from compat.checks.torch_build import INDEX, cuda_of, label_of, public
 from compat.index import Index
 from compat.model import Environment, Source
@@ -97,7 +98,7 @@ class Flavours:
         if needs is None:
             return None
         self.assumed[release] = "assumed to have the requirements of the default build, without its CUDA libraries"
-        own = ("nvidia-", "cuda-", *(("triton",) if release.version.endswith("+cpu") else ()))
+        own = (*CUDA_LIBRARIES, *(("triton",) if release.version.endswith("+cpu") else ()))
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 
     def origin(self, release: Release) -> Source | None:
@@ -209,7 +210,7 @@ def unserved(pins: Mapping[str, str], indexes: Iterable[Index]) -> dict[str, str
 def libraries_of_default(name: str, builds: Mapping[str, str]) -> bool:
     """Whether a package is one of the libraries that the default build of torch requires, unlike one of these builds."""
     version, _, label = builds.get("torch", "").partition("+")
-    if not label or not name.startswith(("nvidia-", "cuda-", *(("triton",) if label == "cpu" else ()))):
+    if not label or not name.startswith((*CUDA_LIBRARIES, *(("triton",) if label == "cpu" else ()))):
         return False
     default = next((each for each in open_code_tables().torch_builds(version) if each.default and each.cuda), None)
     return default is None or label_of(default.cuda) != label

@@ -51,7 +51,7 @@ _FACTS = {
     "driver": 0.4,
     "cuda_toolkit": 0.4,
     "python": 0.25,
-    "glibc": 0.3,
+    "glibc": 0.2,
     "os": 0.5,
     "machine": 0.5,
     "platform": 0.3,
@@ -67,6 +67,12 @@ _NOT_NEWEST = 0.3
 """How much less likely a bad release is where an installer will select the newest one, and that is not bad."""
 _PYTHONS = {"3.8": 1, "3.9": 2, "3.10": 5, "3.11": 5, "3.12": 5, "3.13": 2, "3.14": 1}
 """Relative frequency of Python versions, for environments of unknown version."""
+_NEWER_PYTHON = 0.5
+_PLATFORMS = {
+    ("linux", "x86_64"): 8, ("linux", "aarch64"): 1, ("windows", "AMD64"): 1, ("darwin", "arm64"): 1,
+}  # fmt: skip
+"""Relative frequency of the platforms that jobs run on; the others are rare."""
+_RARE_PLATFORM = 0.1
 _AMD, _SEVERAL = 0.1, 0.45
 _TASKS = {
     "train": 0.5, "inference": 0.5, "serve": 0.5, "import": 0.5,
@@ -82,6 +88,12 @@ def of_paths(unknown: Iterable[str]) -> float:
     for path in unknown:
         result *= _FACTS.get(path, _FACTS.get(".".join(path.split(".")[:2]), _FACTS.get(path.partition(".")[0], _OTHER)))
     return result
+
+
+def frequency(python: tuple[int, ...], os: str, machine: str) -> float:
+    """The relative frequency of an interpreter on a platform, for contexts of which a file does not say which one it is for."""
+    interpreter = _PYTHONS.get(".".join(map(str, python[:2])), _NEWER_PYTHON)
+    return interpreter * _PLATFORMS.get((os, machine), _RARE_PLATFORM)
 
 
 def of_conditions(unsettled: Iterable[Condition], facts: Facts) -> float:

@@ -8,6 +8,7 @@ import pytest
 
 from compat.checks import requirements as metadata
 from compat.checks.installation import judge_releases
+from compat.checks.questions import folded
 from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Distribution, Environment, Finding, Source
 from compat.rules.facts import Facts
@@ -27,6 +28,19 @@ def test_a_violated_requirement_is_a_warning_with_both_ways_out() -> None:
     finding = found("vllm==0.8.5", "torch==2.7.0")["requires-vllm-torch"]
     assert (finding.verdict, finding.severity) == ("hit", "warning")
     assert [(fix.kind, fix.package) for fix in finding.fixes] == [("downgrade", "torch"), ("upgrade", "vllm")]
+
+
+def test_a_requirement_that_the_project_overrides_is_a_remark() -> None:
+    violated = found("vllm==0.8.5", "torch==2.7.0")["requires-vllm-torch"]
+    for names in (("torch",), ("vllm",)):
+        remark = metadata.overridden(violated, names)
+        assert (remark.severity, remark.why) == ("info", "vllm declares it in its metadata, and the project overrides it.")
+        shown, notes = folded([remark])
+        assert shown == ()
+        assert notes == ("1 remark on requirements that the project overrides (--all shows it)",)
+    assert metadata.overridden(violated, ("numpy",)) == violated
+    refused = found("transformers==4.44.2", "tokenizers==0.15.2")["requires-transformers-tokenizers"]
+    assert metadata.overridden(refused, ("tokenizers",)) == refused, "transformers still fails to import"
 
 
 def test_what_transformers_compares_when_it_is_imported_is_an_error() -> None:
@@ -109,6 +123,13 @@ def test_a_build_between_releases_is_not_compared() -> None:
 
 def test_local_labels_and_container_builds_count_as_their_release() -> None:
     assert found("vllm==0.8.5", "torch==2.6.0+cu124") == {}
+
+
+def test_a_build_of_torch_for_another_cuda_requires_other_libraries() -> None:
+    linux = {"os": "linux", "machine": "x86_64"}
+    assert found("torch==2.10.0+cu130", "cuda-bindings==13.0.3", **linux) == {}
+    finding = found("torch==2.10.0", "cuda-bindings==13.0.3", **linux)["requires-torch-cuda-bindings"]
+    assert (finding.verdict, finding.missing) == ("possible", ("build",))
 
 
 @pytest.mark.parametrize("version", ["4.46.0", "4.52.0", "4.57.0"])

@@ -11,6 +11,7 @@ from packaging.markers import Marker
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
+from compat.checks.questions import LEAST, likelihood
 from compat.checks.selections import described, judged_listing
 from compat.formats.listing import ROOT, Choice, Entry, Listing
 from compat.formats.registry import format_of
@@ -85,6 +86,28 @@ def test_a_release_for_some_platforms_is_possible_until_the_target_is_known() ->
     assert findings[0].unknown[0] == "os"
     assert found(listing, Environment(os="linux")) == []
     assert found(listing, Environment(os="windows")) == [("old-transformers", "hit", (), 20)]
+
+
+@pytest.mark.parametrize(
+    ("marker", "asked"),
+    [
+        ("sys_platform == 'linux'", True), ("platform_machine == 'x86_64'", True), ("sys_platform == 'win32'", False),
+        ("sys_platform == 'darwin'", False), ("platform_machine == 'aarch64'", False), ("python_version < '3.11'", False),
+        ("sys_platform == 'linux' and python_version >= '3.11'", True),
+    ],
+)  # fmt: skip
+def test_a_question_about_a_rare_platform_or_another_interpreter_is_unlikely(marker: str, asked: bool) -> None:
+    findings, _ = judged_listing(lock((OLD, marker, None), requires_python=">=3.10"), Environment(), MATRIX)
+    assert [each.verdict for each in findings] == ["possible"]
+    assert (likelihood(findings[0]) >= LEAST) is asked
+
+
+def test_an_overridden_requirement_is_a_remark() -> None:
+    pins = ((Distribution("vllm", "0.8.5"), None, None), (Distribution("torch", "2.7.0"), None, None))
+    for names, severity in (((), "warning"), (("numpy",), "warning"), (("torch",), "info")):
+        findings, _ = judged_listing(lock(*pins, overridden=names), Environment(python="3.12"), MATRIX)
+        declared = [(each.rule, each.verdict, each.severity) for each in findings if each.origin == "metadata"]
+        assert declared == [("requires-vllm-torch", "hit", severity)]
 
 
 def test_nvidia_devices_are_never_on_a_mac() -> None:

@@ -6,7 +6,7 @@ interpreted by ``compat.checks.selections``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
@@ -98,7 +98,15 @@ class _Graph:
             file=self.path, kind="uv.lock", entries=tuple(self.entries), edges=tuple(self.edges), choices=tuple(self.choices),
             conflicts=self._conflicts(), requires_python=requires if isinstance(requires, str) else None,
             environments=tuple(_strings(markers, "resolution-markers", self.path)), complete=True,
+            overridden=tuple(self._overridden()),
         )  # fmt: skip
+
+    def _overridden(self) -> Iterator[str]:
+        """Yield the distributions of ``override-dependencies`` and those whose metadata the project states."""
+        manifest = self.document.get("manifest", {})
+        for key in ("overrides", "dependency-metadata"):
+            for each in _tables(manifest.get(key, []), f"manifest.{key}", self.path):
+                yield normalized(str(each.get("name")))
 
     def _line(self, number: int) -> int | None:
         return self.places[number] + 1 if self.places else None

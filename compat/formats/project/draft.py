@@ -148,6 +148,7 @@ class Draft:
             self.path, kind, entries, edges, tuple(self.choices), self.uv.conflicts(), requires_python=self.requires_python,
             environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(self.notes))),
             elsewhere=tuple(map(printable, self.elsewhere)),
+            overridden=tuple(dict.fromkeys(each.found.name for each in self.uv.overrides)),
         )  # fmt: skip
 
     def _final(self, node: int) -> int:

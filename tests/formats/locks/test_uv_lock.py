@@ -182,3 +182,22 @@ def test_a_broken_lock_is_one_line(change: tuple[str, str], line: int | None, ex
     assert caught.value.file == "uv.lock"
     if line is not None:
         assert caught.value.line == line
+
+
+def test_requirements_that_the_project_replaces() -> None:
+    manifest = """[manifest]
+overrides = [
+    { name = "outlines", specifier = ">=0.2.0" },
+    { name = "Deep_EP", marker = "sys_platform == 'never'" },
+]
+
+[[manifest.dependency-metadata]]
+name = "causal-conv1d"
+requires-dist = ["torch"]
+
+"""
+    listing = read(FORKED.replace("[[package]]", f"{manifest}[[package]]", 1))
+    assert listing.overridden == ("outlines", "deep-ep", "causal-conv1d")
+    assert read(FORKED).overridden == ()
+    with pytest.raises(InputError, match=r"manifest\.overrides"):
+        read(FORKED.replace("[[package]]", "[manifest]\noverrides = 1\n\n[[package]]", 1))
