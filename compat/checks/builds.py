@@ -43,6 +43,7 @@ NAMES = frozenset(
         "flashinfer-python",
         "auto-gptq",
         "autoawq",
+        "lmdeploy",
         "nvidia-nccl-cu12",
         "nvidia-cusparselt-cu12",
     )

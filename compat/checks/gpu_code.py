@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
 JETSON = ("5.3", "6.2", "7.2", "8.7")
 """Capabilities of Jetson modules whose JetPack has a driver and CUDA of its own, unlike those of servers."""
+_ENGINE = "That is TurboMind; lmdeploy's PyTorch engine (--backend pytorch) compiles its kernels with triton and runs."
 _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 """Packages that compile kernels with triton in normal use."""
 
@@ -28,12 +29,13 @@ def judge(stack: Stack) -> Iterator[Finding]:
     yield from _no_gpu_build(stack)
     yield from conda_torch.judge(stack)
     yield from rocm_code.judge(stack)
-    for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq"):
+    for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq", "lmdeploy"):
         copy = stack.one(name)
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
             continue
         for finding in _extension(stack, copy):
             # images usually contain the published build but do not record it
+            finding = replace(finding, severity="warning", why=f"{finding.why} {_ENGINE}") if name == "lmdeploy" else finding
             yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
     yield from _triton(stack)
     yield from _precision(stack)

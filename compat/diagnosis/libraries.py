@@ -161,11 +161,14 @@ def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> 
     if name in ROCM:
         return _rocm_library(name, release, about, where, facts)
     plain = "cudnn" if name.startswith("cudnn") else name
-    if match.re is _NOT_LOADED:
+    if plain in WHEELS:
         about = about or only_extension(facts, COME_WITH_TORCH)
+    if match.re is _NOT_LOADED:
         release = release[:2]  # cudart64_110.dll, nvrtc64_120_0.dll
     if plain in WHEELS:
         return _cuda_library(plain, release, about, where, facts)
+    if name.startswith(("nvinfer", "nvonnxparser")):
+        return _tensorrt(name, release, about, where, facts)
     if name.startswith(("torch", "c10")):
         names = [each for each in about if each != "torch"]
         if names and not name.endswith("_cuda"):
@@ -216,6 +219,25 @@ def _rocm_library(name: str, release: str, about: Sequence[str], where: str, fac
             Fix("env-var", text="let the loader find the libraries", command="export LD_LIBRARY_PATH=/opt/rocm/lib"),
         ),
         evidence=("https://rocm.docs.amd.com/projects/install-on-linux/en/latest/install/3rd-party/pytorch-install.html",),
+        here=where,
+    )
+
+
+def _tensorrt(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
+    asking, spec = next(iter(about), None), f"=={release}.*" if release else None
+    return question(
+        rule="symptom-tensorrt-library",
+        title=f"{asking or 'A package'} is compiled for TensorRT {release}, whose libraries are not found".replace("  ", " "),
+        why=f"lib{name}.so{'.' * bool(release)}{release} comes with TensorRT; the number is its major release. NVIDIA's "
+        "containers have it, and the distribution tensorrt installs it.",
+        packages={each: version_of(each, facts) for each in dict.fromkeys((*about, "tensorrt"))},
+        facts=("install", "variables"),
+        fixes=(
+            Fix("pin", "tensorrt", spec, "the release that the library is from", f'pip install "tensorrt{spec or ""}"'),
+            Fix("env-var", text="let the loader find the libraries of the wheel: the folder tensorrt_libs in site-packages"),
+            Fix("config", text="start from NVIDIA's container for the release"),
+        ),
+        evidence=("https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html",),
         here=where,
     )
 

@@ -27,7 +27,10 @@ _MODULE = re.compile(
 """A compiled module of CPython: its name says for which Python and system it is."""
 _SHELL = re.compile(r"(?:^|[\s)])(?:PS )?[A-Z]:\\[\w\\ .()-]{0,200}>(?=\s|$|[a-z])")
 """The prompt of a shell on Windows."""
-_OF_LINUX = re.compile(r"version `GLIBC(?:XX)?_\d|lib[\w+-]{1,40}\.so(?:\.\d{1,3}){0,3}: cannot open shared object file")
+_OF_LINUX = re.compile(
+    r"version `GLIBC(?:XX)?_\d|lib[\w+-]{1,40}\.so(?:\.\d{1,3}){0,3}: cannot open shared object file"
+    r"|\b(?:x86_64|aarch64)-(?:unknown|pc)-linux-gnu\b"
+)
 _INDEX = re.compile(
     r"\bpip3? install\b[^\n]{0,200}?\btorch\b[^\n]{0,200}?/whl/(?:nightly/)?(?P<label>cu(?P<cuda>\d{2,3})|cpu)(?![\w.])"
 )

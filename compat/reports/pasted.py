@@ -9,9 +9,11 @@ from compat.errors import InputError
 from compat.machine.system import relevant
 from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
+from compat.reports.devices import read_devices
 from compat.reports.fields import read_fields
 from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
 from compat.reports.hints import read_hints
+from compat.reports.images import read_images
 from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
@@ -22,6 +24,7 @@ from compat.versions import key_of
 
 _READERS = (
     read_nvidia,
+    read_devices,
     read_banner,
     read_lists,
     read_json_lists,
@@ -29,6 +32,7 @@ _READERS = (
     read_variables,
     read_fields,
     read_by_hand,
+    read_images,
     read_hints,
 )
 """Run in this order; some skip lines that earlier ones have consumed."""

@@ -112,7 +112,6 @@ TABLE = builds.Table(
         "auto-gptq": general("auto-gptq", r"(?:autogptq|exllama)\w*\."),
         "autoawq": general("autoawq", r"(?:awq|ft)_inference_engine\."),
         "bitsandbytes": libraries.read,
-        "ctranslate2": general("ctranslate2", r"ctranslate2\.libs/libctranslate2"),
         "lmdeploy": general("lmdeploy", r"lmdeploy/(?:turbomind/|lib/)*_turbomind\.", cuda=True),
         "sgl-kernel": general("sgl-kernel", *KERNELS),
         "sglang-kernel": general("sglang-kernel", *KERNELS),

@@ -75,3 +75,18 @@ def test_xformers_for_another_python() -> None:
     assert finding.title == "xformers is built for torch 2.8.0, and 2.7.0 is installed"
     (finding,) = said(text.replace("3.10.12", "3.12.1"))
     assert "Python" not in finding.title
+
+
+def test_a_library_of_tensorrt() -> None:
+    (finding,) = said("ImportError: libnvinfer.so.10: cannot open shared object file: No such file or directory\n")
+    assert finding.title == "A package is compiled for TensorRT 10, whose libraries are not found"
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("tensorrt", "==10.*")
+
+
+def test_the_only_extension_is_what_misses_a_library() -> None:
+    text = "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\n"
+    (finding,) = said(text, Environment(distributions=(Distribution("vllm", "0.11.0"),)))
+    assert finding.title == "vllm is linked to CUDA 12, but those libraries are not installed"
+    both = (Distribution("vllm", "0.11.0"), Distribution("flash-attn", "2.8.3"))
+    (finding,) = said(text, Environment(distributions=both))
+    assert finding.title.startswith("A package is linked")

@@ -65,7 +65,7 @@ that requirements/cuda.txt pins. Python is 3.12 in all of them. Later releases h
 
 _LEADING = {
     "pytorch/pytorch": "torch", "runpod/pytorch": "torch", "mosaicml/pytorch": "torch", "vllm/vllm-openai": "vllm",
-    "lmsysorg/sglang": "sglang", "huggingface/trl": "trl", "huggingface/peft-gpu": "peft",
+    "lmsysorg/sglang": "sglang", "openmmlab/lmdeploy": "lmdeploy", "huggingface/trl": "trl", "huggingface/peft-gpu": "peft",
     "huggingface/transformers-pytorch-gpu": "transformers", "huggingface/text-generation-inference": "text-generation-server",
     "axolotlai/axolotl-base": "torch", "pytorch-training": "torch", "pytorch-inference": "torch",
     "huggingface-pytorch-training": "torch", "huggingface-pytorch-inference": "torch", "rayproject/ray": "ray",

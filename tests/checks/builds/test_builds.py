@@ -378,3 +378,12 @@ def test_a_torchvision_for_gpus_does_not_load_with_a_torch_for_the_cpu(
 ) -> None:
     finding = found(f"torch=={torch}", "torchvision==0.28.0", source=source, os="linux").get("build-torchvision-cpu")
     assert (finding.verdict if finding is not None else None) == verdict
+
+
+def test_turbomind_without_code_for_the_gpu_is_a_warning() -> None:
+    finding = found("lmdeploy==0.9.2", "torch==2.7.1+cu128", gpus=("NVIDIA GeForce RTX 5090",))["build-lmdeploy-gpu"]
+    assert (finding.verdict, finding.severity, finding.fixes[0].spec) == ("hit", "warning", ">=0.13.0")
+    assert "--backend pytorch" in finding.why
+    assert "build-lmdeploy-gpu" not in found("lmdeploy==0.13.0", gpus=("NVIDIA GeForce RTX 5090",))
+    assert "build-lmdeploy-gpu" not in found("lmdeploy==0.9.2", gpus=("NVIDIA H100 80GB HBM3",))
+    assert "build-lmdeploy-gpu" not in found("lmdeploy==0.3.0", gpus=("NVIDIA GeForce RTX 5090",))  # its PTX is compiled
