@@ -47,7 +47,9 @@ SEED_NAMES = {
     "pylock": "pylock.toml",
     "pyproject": "pyproject.toml", "requirements": "requirements.txt", "script": "script.py", "shell": "setup.sh",
     "uv": "uv.lock", "kubernetes": "job.yaml", "workflow": "ci.yml", "cloud": "task.yaml", "devcontainer": "devcontainer.json",
-    "training": "config.yml", "setup_py": "setup.py", "setup_cfg": "setup.cfg",
+    "training": "config.yml", "setup_py": "setup.py", "setup_cfg": "setup.cfg", "cog": "cog.yaml",
+    "gitlab": ".gitlab-ci.yml", "singularity": "train.def", "nox": "noxfile.py", "makefile": "Makefile", "tox": "tox.ini",
+    "pipfile_source": "Pipfile",
 }  # fmt: skip
 """What the files of a folder of seeds are called where people use them."""
 _WORKLOAD = ("task", "trainer", "model", "launcher", "processes", "batch_size", "precision", "quantization",

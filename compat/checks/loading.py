@@ -70,6 +70,8 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
     cuda, name = stack.flavour.numbered, copy.name
     if stack.torch is None or cuda is None or (name in _OF_TORCH and name != "xformers" and not _of_default_index(copy)):
         return
+    if copy.source is not None and "more" in copy.source.details:
+        return  # another index may have the same release for another CUDA, with a label that installers prefer
     linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
     wanted = {major(each) for each in linked_to if each}
     if len(wanted) != 1 or wanted == {major(cuda)} or _there(stack, *wanted):

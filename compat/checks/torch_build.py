@@ -125,6 +125,8 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     preferred = next((label for label in labels if label in ("cpu", "rocm", *(build.cuda for build in published))), None)
     if preferred is not None:
         return Flavour(preferred)
+    if any(label[:1].isdigit() for label in labels) and all(build.default for build in published):
+        return Flavour(None)  # of this release, only the default build is recorded
     certain = kind == "index" and "more" not in details
     if facts.environment.os == "windows":  # the default index has builds for the CPU alone; others are labelled
         return Flavour("cpu", certain=True) if certain else Flavour(None)

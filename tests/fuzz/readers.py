@@ -133,17 +133,18 @@ def _baseline(name: str, content: bytes, matrix: Matrix) -> None:
 
 _TOML = {
     "uv": ("uv.lock", "script.py.lock"), "poetry": ("poetry.lock",), "pdm": ("pdm.lock",), "pylock": ("pylock.toml", "pylock.a.toml"),
-    "pyproject": ("pyproject.toml",),
+    "pyproject": ("pyproject.toml",), "pipfile_source": ("Pipfile",),
 }  # fmt: skip
 _YAML = {
     "conda": ("environment.yml",), "conda-lock": ("conda-lock.yml",), "pixi": ("pixi.lock",),
     "compose": ("compose.yml", "sub/compose.yaml"), "kubernetes": ("job.yaml",), "workflow": ("ci.yml", "sub/ci.yml"),
-    "cloud": ("task.yaml",), "training": ("config.yml",),
+    "cloud": ("task.yaml",), "training": ("config.yml",), "cog": ("cog.yaml",), "gitlab": (".gitlab-ci.yml",),
 }  # fmt: skip
 _JSON = {"pipfile": ("Pipfile.lock",), "devcontainer": ("devcontainer.json",)}
 _PLAIN = {
     "requirements": ("given.txt", "sub/given.txt"), "dockerfile": ("Dockerfile", "sub/Dockerfile", "a.dockerfile"),
-    "shell": ("run.sh", "sub/run.slurm"), "setup_cfg": ("setup.cfg",),
+    "shell": ("run.sh", "sub/run.slurm"), "setup_cfg": ("setup.cfg",), "tox": ("tox.ini",), "makefile": ("Makefile",),
+    "singularity": ("train.def",), "nox": ("noxfile.py",),
 }  # fmt: skip
 _NAMES = ("a.yml", "a.yaml", "a.json", "a.lock", "a", "requirements", "a.toml", "a.yml.txt", "\0", "", "a/../b.yml", "ſ.YML")
 

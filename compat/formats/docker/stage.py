@@ -95,7 +95,7 @@ class ImageFiles(InstallFiles):
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         try:
-            return self.find(file, command.directory)
+            return self.find(file, command.directory, purpose)
         except NotRead as reason:
             if purpose == "project":
                 self.not_here(command.where, f"{what} was not read (pyproject.toml: {reason})")
@@ -105,8 +105,7 @@ class ImageFiles(InstallFiles):
                 self.not_read(command.where, f"{what} was not read: {reason}")
             return None
 
-    def find(self, file: str, directory: str | None) -> Opened:
-        """Open a file of the image; :class:`Missing` if the build context has none, :class:`NotRead` if it is refused."""
+    def find(self, file: str, directory: str | None, purpose: str = "") -> Opened:
         if "://" in file:
             raise NotRead("it is a URL")
         path = self.place(file, directory)

@@ -176,7 +176,7 @@ def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[s
     return replace(found, requirements=requirements, index_url=index, notes=tuple(notes))
 
 
-_TORCH = ("torch", "torchvision", "torchaudio")
+_TORCH = ("torch", "torchvision", "torchaudio", "xformers")
 
 
 def _has_builds(url: str, distribution: Distribution) -> bool:

@@ -139,6 +139,7 @@ class InstallFiles:
         self.written: dict[str, Opened] = {}
         """Files that the text being read creates, by name without folder."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
+        self._projects: dict[tuple[str, str | None], Opened | None] = {}
         self._listed: dict[tuple[Opened, str], list[Entry]] = {}
         self._by_name: dict[Opened, dict[str, list[Entry]]] = {}
         self._locks: dict[str, tuple[Listing, ...]] = {}
@@ -170,7 +171,7 @@ class InstallFiles:
             if self._opened[key] is not None:
                 return self._opened[key]
             try:
-                self._opened[key] = Opened(*self.folders.open(file, command.directory, f"{purpose} {command.directory}"))
+                self._opened[key] = self.find(file, command.directory, purpose)
             except Missing as reason:
                 self.not_here(command.where, f"{what} was not read: {reason}")
             except NotRead as reason:
@@ -196,8 +197,28 @@ class InstallFiles:
     def project(self, project: str, command: Command) -> list[Entry]:
         """Return what a project installed from source (``.``, ``./vllm[audio]``) declares."""
         folder, _, extras = project.removeprefix("file://").partition("[")
-        opened = self.open(os.path.join(folder or ".", "pyproject.toml"), command, "project", f"what {project} requires")
+        key = (folder, command.directory)
+        if key not in self._projects:
+            self._projects[key] = self._project(folder or ".", command, f"what {project} requires")
+        opened = self._projects[key]
         return [] if opened is None else self._entries(opened, extras.rstrip("]"))
+
+    def _project(self, folder: str, command: Command, what: str) -> Opened | None:
+        """Open the file of a project that says what it requires; without any, a note names pyproject.toml."""
+        first: Opened | None = None
+        for name in ("pyproject.toml", "setup.py", "setup.cfg"):
+            try:
+                found = self.find(os.path.join(folder, name), command.directory, "project")
+            except NotRead:
+                continue
+            if name != "pyproject.toml" or _declares(found.content):
+                return found
+            first = found
+        return first or self.open(os.path.join(folder, "pyproject.toml"), command, "project", what)
+
+    def find(self, file: str, directory: str | None, purpose: str = "") -> Opened:
+        """Open a file; :class:`Missing` if the project has none, :class:`NotRead` if it is refused."""
+        return Opened(*self.folders.open(file, directory, f"{purpose} {directory}"))
 
     def _entries(self, opened: Opened, asked: str) -> list[Entry]:
         """Return the entries of a requirements file, or of a pyproject.toml with the extras ``asked``."""
@@ -209,7 +230,7 @@ class InstallFiles:
                 self.not_read("", f"{self.path}: a requirements file that it writes was not read: it is written too often")
                 return []
             try:
-                if os.path.basename(opened.path) == "pyproject.toml":
+                if os.path.basename(opened.path) in ("pyproject.toml", "setup.py", "setup.cfg"):
                     self._listed[key] = self._declared(opened, "" if asked in ("-r", "-c") else asked)
                 else:
                     self._listed[key] = self._required(opened)
@@ -232,11 +253,11 @@ class InstallFiles:
         return found
 
     def _declared(self, opened: Opened, extras: str) -> list[Entry]:
-        from compat.formats.registry import format_named
+        from compat.formats.registry import format_of
 
         asked = LockInstall(opened.path, tuple(each.strip() for each in extras.split(",")), default_groups=False)
         found: list[Entry] = []
-        for listing in format_named("pyproject").listings(opened.path, opened.content):
+        for listing in format_of(opened.path, opened.content).listings(opened.path, opened.content):
             self.unread.update(dict.fromkeys(listing.unread))
             for text in listing.elsewhere:
                 self.not_here("", text)
@@ -260,6 +281,11 @@ class InstallFiles:
             except InputError as problem:
                 self.not_read("", str(problem))
         return tuple(selected(each, lock) for each in self._locks[opened.path])
+
+
+def _declares(content: bytes) -> bool:
+    """Whether a pyproject.toml has a project table; one with the settings of tools alone does not say what is required."""
+    return any(line.startswith((b"[project]", b"[tool.poetry")) for line in content.splitlines())
 
 
 def _add(notes: dict[str, None], where: str, text: str) -> None:

@@ -195,11 +195,13 @@ def operands_of(operands: Iterable[Operand]) -> Install:
     notes: list[str] = []
     for each in operands:
         text = each.text.strip()
-        path = each.text.partition("[")[0]
+        path = text.partition("[")[0]
         if not text:
             continue
-        if not is_url(each.text) and not is_archive(path) and (each.is_editable or is_path(path)):
-            directories.append(each.text)
+        name, at_sign, address = path.partition("@")
+        is_named = bool(at_sign) and "://" in address and not is_path(name)  # diffusers@git+https://…
+        if not is_url(text) and not is_archive(path) and not is_named and (each.is_editable or is_path(path)):
+            directories.append(text)
             continue
         operand: Operand | None = each
         try:

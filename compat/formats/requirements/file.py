@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["decode", "read_requirements"]
 
 _INDEXED = (INDEX.kind, "nightly")
-_LABELLED = ("torch", "torchvision", "torchaudio")
+_LABELLED = ("torch", "torchvision", "torchaudio", "xformers")
 """Distributions of which another index may have the same release, with a local label that installers prefer."""
 _COMPILERS = ("uv pip compile", "pip-compile")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+-")

@@ -151,7 +151,7 @@ def built_in(
         if args and isinstance(args[0], Unknown):
             return args[0]
         return items_of(args[0], line) if args else []
-    if name == "dict":
+    if name in ("dict", "OrderedDict"):
         return _table(args, options, line)
     if name == "print":
         return None

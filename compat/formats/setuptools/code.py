@@ -49,6 +49,8 @@ class Followed(Expressions):
         super().__init__({"__file__": Text(name, 1), "__name__": Text("__main__", 1)})
         self.setups: list[dict[str | Unknown, Value]] = []
         self._read = read
+        self._missing = 0
+        """How many files were opened and not found."""
         self._yielded: list[list[Value]] = []
         try:
             self._block(tree.body)
@@ -65,7 +67,9 @@ class Followed(Expressions):
             self.left -= 1
             if self.left < 0:
                 return _End("raise")
-            if isinstance(each, (ast.If, ast.Try)):
+            if isinstance(each, ast.Try) and _expects_files(each):
+                end = self._opening(each)
+            elif isinstance(each, (ast.If, ast.Try)):
                 decided = is_true(self.value(each.test)) if isinstance(each, ast.If) else None
                 ways = _ways(each)
                 if decided is not None:
@@ -80,6 +84,16 @@ class Followed(Expressions):
             if end is not None:
                 return end
         return None
+
+    def _opening(self, node: ast.Try) -> _End | None:
+        """Follow a ``try`` that only handles missing files: its handler runs if one was not found."""
+        before, missing = self._copied(), self._missing
+        body, *handlers = _ways(node)
+        end = self._block(body)
+        if self._missing == missing:
+            return end
+        self._restore(before)
+        return self._both(handlers, node.lineno)
 
     def _both(self, ways: Sequence[Sequence[ast.stmt]], line: int) -> _End | None:
         """Follow both ways of an undecided condition and merge what they leave; one that raises is not taken."""
@@ -235,6 +249,7 @@ class Followed(Expressions):
 
     def _opened(self, path: Text, line: int) -> Value:
         content = self._read(path.value)
+        self._missing += content is None
         return Unknown(line) if content is None else File(content)
 
     def _run(self, function: Value, args: Sequence[Value], options: dict[str | Unknown, Value], line: int) -> Value:
@@ -299,6 +314,12 @@ def _ways(node: ast.If | ast.Try) -> list[list[ast.stmt]]:
     if isinstance(node, ast.If):
         return [node.body, node.orelse]
     return [[*node.body, *node.orelse, *node.finalbody], *([*each.body, *node.finalbody] for each in node.handlers[:3])]
+
+
+def _expects_files(node: ast.Try) -> bool:
+    """Whether a ``try`` only handles files that do not exist."""
+    caught = [ast.unparse(each.type) if each.type is not None else "" for each in node.handlers]
+    return bool(caught) and all(each in ("FileNotFoundError", "OSError", "IOError", "EnvironmentError") for each in caught)
 
 
 def _jumps(statements: Sequence[ast.stmt]) -> bool:

@@ -106,6 +106,11 @@ class Expressions:
     def _joinedstr(self, node: ast.JoinedStr) -> Value:
         return joined([self.value(part) for part in node.values], node.lineno)
 
+    def _namedexpr(self, node: ast.NamedExpr) -> Value:
+        found = self.value(node.value)
+        self.bind(node.target, found)
+        return found
+
     def _constant(self, node: ast.Constant) -> Value:
         if isinstance(node.value, str):
             return Text(node.value, node.lineno, node=node)

@@ -303,6 +303,27 @@ def test_the_driver_fits_the_build_of_an_additional_index() -> None:
     assert "build-torch-driver" not in {each.rule for each in builds.judge(Facts(environment))}
 
 
+def test_of_old_releases_the_builds_of_other_indexes_are_unknown() -> None:
+    """``torch==1.12.1 --extra-index-url …/cu113`` installs 1.12.1+cu113, which has code that an RTX 4090 runs."""
+    for index, holds in (("https://download.pytorch.org/whl/cu113", False), ("https://index.example/simple", True)):
+        torch = Distribution("torch", "1.12.1", source=Source("index", {"more": [index]}))
+        environment = Environment(distributions=(torch,), accelerators=(Accelerator(name="RTX 4090"),), os="linux")
+        found = {each.rule for each in builds.judge(Facts(named_devices(environment)[0]))}
+        assert ("build-torch-gpu" in found) is holds
+
+
+def test_xformers_of_an_additional_index_may_be_built_for_its_cuda() -> None:
+    torch = Distribution("torch", "2.1.0+cu118")
+    for source, holds in (
+        (Source("index"), True),
+        (Source("index", {"more": ["https://download.pytorch.org/whl/cu118"]}), False),
+    ):
+        xformers = Distribution("xformers", "0.0.22.post7", source=source)
+        environment = Environment(distributions=(torch, xformers), os="linux", machine="x86_64")
+        found = {each.rule for each in builds.judge(Facts(environment))}
+        assert ("build-xformers-cuda" in found) is holds
+
+
 def amd(torch: str, gpu: str, variables: dict[str, str | None] | None = None, system: str = "linux") -> dict[str, Finding]:
     environment = Environment(
         os=system, distributions=(Distribution("torch", torch),), accelerators=(Accelerator(name=gpu),), variables=variables

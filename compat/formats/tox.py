@@ -1,0 +1,155 @@
+"""``tox.ini``: what each environment installs, with the conditions on its factors (``torch20: torch==2.0.1``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+from compat.formats.edit.changes import Statement
+from compat.formats.edit.spans import Span, edit_spans
+from compat.formats.jobs import check_size
+from compat.formats.listing import Listing
+from compat.formats.registry import Format
+from compat.formats.requirements.file import read_requirements
+from compat.formats.requirements.requirement import parse_requirement
+from compat.records import replace
+from compat.syntax.ini import parse_ini
+
+if TYPE_CHECKING:
+    from compat.formats.edit.changes import Change
+    from compat.formats.edit.files import Edit
+    from compat.syntax.ini import Ini, IniLine
+
+
+_CONDITION = re.compile(r"[\w.!,{}-]+")
+_REFERENCE = re.compile(r"\{\[([^\]]+)\]([\w-]+)\}")
+_FOLDER = re.compile(r"\{(?:toxinidir|tox_root)\}/?")
+_PYTHON = re.compile(r"py(?:thon)?(\d)\.?(\d+)")
+_MOST = 200
+"""Environments of one file."""
+_DEEPEST = 5
+
+
+class Tox(Format):
+    """A tox.ini; environments that install the same are one listing. :class:`InputError` for an invalid line."""
+
+    kind = "tox"
+    apply = "tox --conf {path} --notest"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        check_size(path, text, "a tox.ini")
+        ini = parse_ini(text, path)
+        found: dict[tuple[tuple[int, str], ...], list[str]] = {}
+        for name in _environments(ini):
+            lines = tuple((line.number, wanted) for line, wanted in _deps(ini, name))
+            found.setdefault(lines, []).append(name)
+        listings = []
+        for lines, names in found.items():
+            if not lines:
+                continue
+            texts = "\n".join(text for _, text in lines)
+            label = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            pythons = {_python(name) for name in names}
+            for listing in read_requirements(path, texts, [number for number, _ in lines]):
+                python = pythons.pop() if len(pythons) == 1 else None
+                listings.append(replace(
+                    listing, kind=self.kind, label=f"environment {label}", complete=False,
+                    requires_python=f"=={python}.*" if python else None,
+                ))  # fmt: skip
+        return tuple(listings) or (Listing(path, self.kind, notes=(f"{path}: no environment lists a dependency",)),)
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        text = self.decode(path, content)
+        return edit_spans(self, path, content, changes, list(_statements(path, text)), lambda change: None)
+
+
+def _environments(ini: Ini) -> list[str]:
+    """Return the names of the environments, with braces expanded: those of ``envlist``, and the sections of their own."""
+    tox = ini.get("tox", {})
+    listed = tox.get("envlist") or tox.get("env_list")
+    names = [name for line in listed.lines for part in _parts(line.text) for name in _braces(part)] if listed else []
+    names += [section.partition(":")[2] for section in ini if section.startswith("testenv:")]
+    return list(dict.fromkeys(name.strip() for name in (names or ["testenv"]) if name.strip()))[:_MOST]
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas outside of braces."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter == "{") - (letter == "}")
+        if (letter == "," or letter.isspace()) and depth <= 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [each for each in found if each]
+
+
+def _braces(text: str) -> Iterator[str]:
+    """Yield ``py38-a`` and ``py39-a`` for ``py{38,39}-a``."""
+    pieces = re.split(r"\{([^{}]*)\}", text)
+    choices = [piece.split(",") if at % 2 else [piece] for at, piece in enumerate(pieces)]
+    total = 1
+    for each in choices:
+        total *= len(each)
+    if total <= _MOST:
+        yield from ("".join(part.strip() for part in parts) for parts in product(*choices))
+
+
+def _deps(ini: Ini, name: str) -> Iterator[tuple[IniLine, str]]:
+    """Yield the lines of ``deps`` of an environment whose conditions hold, and their requirement or option."""
+    for section in (f"testenv:{name}", "testenv"):
+        if "deps" in ini.get(section, {}):
+            yield from _lines(ini, section, "deps", set(name.split("-")), 0)
+            return
+
+
+def _lines(ini: Ini, section: str, key: str, factors: set[str], depth: int) -> Iterator[tuple[IniLine, str]]:
+    option = ini.get(section, {}).get(key)
+    for line in option.lines if option is not None else ():
+        condition, text = _divided(line.text)
+        if condition and not _holds(condition, factors):
+            continue
+        referred = _REFERENCE.fullmatch(text)
+        if referred is not None and depth < _DEEPEST:
+            yield from _lines(ini, referred[1], referred[2].replace("-", "_"), factors, depth + 1)
+        elif not text.startswith((".", "{", "/")):
+            yield line, _FOLDER.sub("", text)
+
+
+def _divided(line: str) -> tuple[str, str]:
+    """Return the condition of a line and the rest; "" if it has none."""
+    head, _, rest = line.partition(":")
+    is_condition = rest[:1].isspace() and _CONDITION.fullmatch(head.strip()) is not None
+    return (head.strip(), rest.strip()) if is_condition else ("", line)
+
+
+def _holds(condition: str, factors: set[str]) -> bool:
+    """Whether one of the alternatives (``py38-torch20,!cpu``) holds for an environment with these factors."""
+    alternatives = [each for part in _parts(condition) for each in _braces(part)]
+    return any(
+        all((word[1:] not in factors) if word.startswith("!") else (word in factors) for word in each.split("-"))
+        for each in alternatives
+    )
+
+
+def _python(name: str) -> str | None:
+    found = [match for part in name.split("-") if (match := _PYTHON.fullmatch(part))]
+    return f"{found[0][1]}.{found[0][2]}" if found else None
+
+
+def _statements(path: str, text: str) -> Iterator[Statement[Span | None]]:
+    """Yield every requirement of every ``deps`` with its place."""
+    for section, options in parse_ini(text, path).items():
+        if not section.startswith("testenv") or "deps" not in options:
+            continue
+        for line in options["deps"].lines:
+            written = _divided(line.text)[1].partition(" #")[0].strip()
+            try:
+                found = parse_requirement(written)
+            except ValueError:
+                continue
+            start = line.offset + line.text.index(written)
+            gone = (text.rfind("\n", 0, start) + 1, (text.find("\n", start) + 1) or len(text))
+            yield Statement(found, path, line.number, Span(start, start + len(written), written, gone=gone))
