@@ -287,12 +287,14 @@ class Run:
         if name in (*SHELLS, ".", "source") or name.endswith(".sh"):
             operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
             return next((word for word in words if word.endswith(".sh")), operands[0] if operands else None)
+        if not name:
+            return None
         place = words[0] if name != words[0] else f"/usr/local/bin/{name}"
         try:
-            opened = self.stage.files.find(place, command.directory) if name else None
+            opened = self.stage.files.find(place, command.directory)
         except NotRead:
             return None
-        return place if opened is not None and _is_shell_script(opened.content) else None
+        return place if _is_shell_script(opened.content) else None
 
     def _script(self, script: str, command: ShellCommand) -> None:
         """Apply what a shell script of the image installs; the places of one from the build context are those of the RUN."""

@@ -392,3 +392,8 @@ def test_a_script_that_is_not_in_the_build_context_is_a_note_if_its_name_says_th
 
 def test_what_eval_runs_is_read() -> None:
     assert pins(read('FROM python:3.11\nRUN eval "pip install torch==2.6.0"\n')) == {"torch": "2.6.0"}
+
+
+@pytest.mark.parametrize("words", ["[]", "--mount=x", '[""]', "A=1", "$(", "eval", "''"])
+def test_a_run_without_a_program(words: str) -> None:
+    assert read(f"FROM a\nRUN {words}\nRUN pip install torch==2.6.0\n").entries
