@@ -200,7 +200,8 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
     shown = _advised(shown, whole, matrix)
-    assessed = not_assessed(whole, matrix) if listing.entries else ()
+    is_silent = not (listing.notes or listing.unread or listing.context.workload)
+    assessed = not_assessed(whole, matrix) if listing.entries or is_silent else ()
     shown += tuple(
         replace(each, location=Location(listing.file), target=_name(target), selections=(part,) if part else ())
         for each in unreached(whole, options)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STRING_OR_REST = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 _COMMANDS = ("initializeCommand", "onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand")
 """In execution order; the first runs outside of the container."""
-_PLAIN = re.compile(r"\d+(?:\.\d+)+")
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 class Devcontainer(InstallFormat):

@@ -15,6 +15,7 @@ from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, Step, alternatives
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing
@@ -35,6 +36,8 @@ LONGEST = 1 << 18
 _MOST = 5000
 """Most shell commands read."""
 _RUNS = ("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput")
+_SYSTEM = ("system", "popen")
+_MAGICS = ("run_line_magic", "run_cell_magic")
 _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.10 lacks the second
 
 
@@ -177,20 +180,26 @@ class NotebookSteps:
         elif isinstance(node, ast.AugAssign):
             self._values.bind(node.target, None)
         for each in ast.walk(node):
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.args:
+            if isinstance(each, ast.Call) and isinstance(each.func, (ast.Attribute, ast.Name)) and each.args:
                 self._call(each, each.func, into)
 
-    def _call(self, node: ast.Call, function: ast.Attribute, into: list[Step]) -> None:
-        owner, name, operand = function.value, function.attr, node.args[0]
+    def _call(self, node: ast.Call, function: ast.Attribute | ast.Name, into: list[Step]) -> None:
+        owner = function.value if isinstance(function, ast.Attribute) else None
+        name, operand = function.attr if isinstance(function, ast.Attribute) else function.id, node.args[0]
         lines = self._lines(node.lineno, self._ends.get(node.lineno, node.end_lineno or node.lineno))
-        if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name) and owner.func.id == "get_ipython":
+        named = isinstance(owner, ast.Name) and owner.id
+        if name in _MAGICS or (isinstance(owner, ast.Call) and getattr(owner.func, "id", "") == "get_ipython"):
             texts = (each.value if isinstance(each, ast.Constant) else None for each in node.args)
             written = [text if isinstance(text, str) else self._values.text(each) for text, each in zip(texts, node.args)]
             self._notebook_call(name, written, lines, into)
-        elif isinstance(owner, ast.Name) and (
-            (owner.id == "os" and name in ("system", "popen")) or (owner.id in ("subprocess", "sp") and name in _RUNS)
-        ):
+        elif name in (*_RUNS, *_SYSTEM, "main"):
             words = self._values.words(operand)
+            if name == "main":  # of pip
+                words = ["pip", *words] if words and words[0] == "install" else []
+            certain = (named == "os" and name in _SYSTEM) or (named in ("subprocess", "sp") and name in _RUNS)
+            said = " ".join(words) if words is not None else self._values.text(operand)
+            if not certain and not mentions_install(said):  # a function of the same name
+                return
             if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) and operand.func.attr == "split":
                 operand = operand.func.value
             if words is None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, JobFile, Script, variables_of
 from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.records import record, replace
+from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ class _Job:
         self.document = document
         self.name = name
         self.table = table
+        self.unread: dict[int, str] = {}
+        """What was not read, by line."""
         outer = variables_of(document, table.get("\0env"), "env")
         self.variables = {**outer, **variables_of(document, table.get("env"), "env")}
 
@@ -90,6 +94,10 @@ class _Job:
             run = step.get("run")
             shell = self.document.text(step.get("shell"), "shell") or self._default("shell")
             if run is None or not run.is_text or (shell.split() or [""])[0] not in _SHELLS:
+                if run is not None and mentions_install(str(run.content)):
+                    self.unread[run.line] = (
+                        f"what the step installs was not read: it is not a shell script ({excerpt(shell, 20)})"
+                    )
                 continue
             directory = self.document.text(step.get("working-directory"), "working-directory") or self._default(
                 "working-directory"
@@ -107,6 +115,10 @@ class _Job:
         for step in self.steps():
             script = Script(tuple(self.file.placed(step.run)), step.certain, step.directory)
             job.run(script, step.variables)
+        for line, problem in self.unread.items():
+            job.files.not_read(f"{self.file.path}:{line}", problem)
+        if "uses" in self.table:
+            job.files.not_read(f"{self.file.path}:{self.table['uses'].line}", "the workflow that the job uses was not read")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
         context = Environment(python=self._python(), os=self._system())
         listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)

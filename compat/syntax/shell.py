@@ -243,12 +243,17 @@ def written_words(text: str) -> Iterator[Word]:
             yield Word(text[start:at], start, at)
 
 
-def simple_commands(text: str) -> list[SimpleCommand]:
+def simple_commands(text: str, skipped: list[tuple[int, int]] | None = None) -> list[SimpleCommand]:
     """Return the commands of a script in source order, in every branch.
 
-    Redirections, comments and here-documents are left out; so is a line with a quote or a substitution that is not closed.
+    Redirections, comments and here-documents are left out; so is a line with a quote or a substitution that is not closed,
+    whose start and end are added to ``skipped``.
     """
-    return _Lexer(text).read()
+    lexer = _Lexer(text)
+    found = lexer.read()
+    if skipped is not None:
+        skipped += lexer.skipped
+    return found
 
 
 class _Lexer:
@@ -267,6 +272,8 @@ class _Lexer:
         self._documents: list[tuple[str, bool, int]] = []
         """The here-documents that start after the current line: delimiter, ``<<-``, and number of the command."""
         self._tries = _MOST_TRIES
+        self.skipped: list[tuple[int, int]] = []
+        """The lines that a shell refuses."""
 
     def read(self) -> list[SimpleCommand]:
         text, end = self._text, len(self._text)
@@ -335,7 +342,9 @@ class _Lexer:
         del self._found[self._before_line :]
         self._keywords, self._words, self._outputs, self._operator = [], [], [], ""
         self._tries -= 1
+        start = self._text.rfind("\n", 0, self._at) + 1
         self._at = self._end_of_line() if self._tries > 0 else len(self._text)
+        self.skipped.append((start, self._at))
 
     def _parenthesis(self, letter: str) -> None:
         if found := _ARITHMETIC.match(self._text, self._at):

@@ -40,17 +40,25 @@ class ShellCommand:
 
 
 def commands_of(
-    text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None, depth: int = 0
+    text: str,
+    arguments: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    depth: int = 0,
+    skipped: list[str] | None = None,
 ) -> list[ShellCommand]:
     """Return the simple commands of a script in order; lines that cannot be read are skipped.
 
     ``arguments`` are ``$1`` … and ``$@``, ``variables`` those that are already set. Of a substitution, only commands that
-    install something are returned.
+    install something are returned. The skipped lines are added to ``skipped``.
     """
     reader = ShellReader(variables or {}, arguments)
     text = "\n".join(text.splitlines()[:LONGEST])
     found: list[ShellCommand] = []
-    for command in unrolled(simple_commands(text)):
+    refused: list[tuple[int, int]] = []
+    commands = simple_commands(text, refused)
+    if skipped is not None:
+        skipped += [text[start:end] for start, end in refused]
+    for command in unrolled(commands):
         for word in command.words if depth < _DEEPEST else ():
             for start, end in substituted(text, word) if "install" in word.value else ():
                 found += commands_of(text[start:end], arguments, {**(variables or {}), **reader.exported}, depth + 1)

@@ -185,3 +185,52 @@ def test_words_that_install_nothing_say_nothing(text: str) -> None:
 def test_what_another_stage_installs_is_named() -> None:
     text = f"FROM python:3.11 AS b\nRUN pip install --target=/d {BOTH}\nFROM python:3.11\nCOPY --from=b /d /d\n"
     assert "Dockerfile:4: what b installs was not read: only /d is copied" in check(written("Dockerfile", text.encode())).notes
+
+
+CALLS = {
+    "an alias": f"import subprocess as s\ns.run('pip install {BOTH}', shell=True)",
+    "an imported function": f"from subprocess import check_call\ncheck_call(['pip', 'install', '{FIRST}', '{SECOND}'])",
+    "an imported system": f"from os import system\nsystem('pip install {BOTH}')",
+    "pip's own function": f"from pip._internal import main\nmain(['install', '{FIRST}', '{SECOND}'])",
+    "a shell in a name": f"shell = get_ipython()\nshell.run_line_magic('pip', 'install {BOTH}')",
+}
+
+
+@pytest.mark.parametrize("code", CALLS.values(), ids=CALLS)
+def test_another_call_that_installs(code: str) -> None:
+    cell = {"cell_type": "code", "source": code, "metadata": {}, "outputs": []}
+    text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
+    assert RULE in hits(written("a.ipynb", text.encode()))
+
+
+STEPS = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n    - shell: python\n      run: import os; os.system('pip install torch')\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.sh", f"pip install '{BOTH}\n"), ("Dockerfile", f"FROM a\nRUN true\nRUN echo a\\\n && pip install $({BOTH}\n"), ("w.yml", STEPS),
+        ("w.yml", "on: push\njobs:\n  a:\n    uses: ./.github/workflows/b.yml\n"),
+    ],
+)  # fmt: skip
+def test_what_was_not_read_leaves_the_check_undecided(name: str, text: str) -> None:
+    report = check(written(name, text.encode()))
+    assert report.exit == 3
+    assert any("not read" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("table", ["pixi.pypi-dependencies", "hatch.envs.default", "flit.metadata", "pixi.dependencies"])
+def test_a_table_of_another_tool_is_named(table: str) -> None:
+    text = f"[project]\nname = 'a'\nversion = '1'\n[tool.{table}]\ntransformers = '==4.51.3'\n"
+    assert any("was not read" in note for note in check(written("pyproject.toml", text.encode())).notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", ""), ("requirements.txt", "# torch\n"), ("pyproject.toml", "[project]\nname = 'a'\nversion = '1'\n"), ("a.sh", ""),
+        ("Dockerfile", "FROM a\n"), ("Pipfile.lock", '{"_meta": {"pipfile-spec": 6}}'),
+    ],
+)  # fmt: skip
+def test_a_file_without_packages_is_not_silent(name: str, text: str) -> None:
+    assert check(written(name, text.encode())).notes

@@ -256,7 +256,7 @@ def _python(name: str, tokens: list[str]) -> str | None:
     for token in tokens:
         for mark in ("python", "py"):
             text = token[len(mark) :] if token.startswith(mark) else ""
-            if text.isdecimal() and len(text) == 3 and text[0] == "3":
+            if text.isascii() and text.isdecimal() and len(text) == 3 and text[0] == "3":
                 return f"3.{text[1:]}"
             if text[:2] == "3." and _is_version(text):
                 return text

@@ -217,12 +217,15 @@ class Run:
         elif instruction.documents:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         before = self.stage.installs.changes
+        is_skipped = False
         if instruction.words is not None:
             commands = [ShellCommand(list(instruction.words), {}, {}, None)]
         else:
-            commands = commands_of(text, (), known)
+            skipped: list[str] = []
+            commands = commands_of(text, (), known, skipped=skipped)
+            is_skipped = any(map(mentions_install, skipped))
         self._apply_all(commands, known)
-        if not commands and " install" in text and any(word in text for word in _RELEVANT):
+        if is_skipped or (not commands and " install" in text and any(word in text for word in _RELEVANT)):
             # the shell reader skips a command with unbalanced quotes: it may have installed something
             self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
@@ -320,7 +323,7 @@ class Run:
         """Handle relevant system packages: Python and the CUDA toolkit."""
         for package in packages:
             version = package.removeprefix("python").partition("-")[0]
-            if package.startswith("python") and version.startswith("3.") and version[2:].isdecimal():
+            if package.startswith("python") and version.startswith("3.") and version.isascii() and version[2:].isdecimal():
                 self.stage.installs.python = version
             elif package in ("python3", "python3-dev", "python3-venv", "python3-pip") and self.stage.installs.python is None:
                 self.stage.installs.python = system_python(self.stage.system or "")

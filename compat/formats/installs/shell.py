@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from compat.formats.installs.command import install_of
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.unread import installs_unread
+from compat.formats.installs.unread import installs_unread, mentions_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.model import EMPTY
 from compat.records import replace
@@ -58,10 +58,15 @@ class ShellSteps:
         texts = [text for _, text in lines[:LONGEST]]
         self._text = "\n".join(texts)
         starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-        for command in unrolled(simple_commands(self._text)):
+        skipped: list[tuple[int, int]] = []
+        for command in unrolled(simple_commands(self._text, skipped)):
             words = command.words
             first, last = (bisect_right(starts, at) - 1 for at in (words[0].start, words[-1].end - 1)) if words else (0, 0)
             self._command(command, tuple(lines[first : last + 1]))
+        for start, end in skipped:
+            if mentions_install(self._text[start:end]):
+                line = lines[bisect_right(starts, start) - 1][0]
+                self.unread.append((line, "the install command was not read: a quote or a bracket is not closed"))
         if len(lines) > LONGEST and any("install" in text for _, text in lines[LONGEST:]):
             self.unread.append((lines[LONGEST][0], f"only {LONGEST} lines of shell were read"))
         while len(self._frames) > 1:

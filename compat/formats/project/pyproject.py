@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from compat.formats.edit.installer import Installer
 
 
+_OTHER_TOOLS = {
+    "pixi": ("dependencies", "pypi-dependencies", "feature", "target"), "hatch": ("envs",), "rye": ("dev-dependencies",),
+    "flit": ("metadata",),
+}  # fmt: skip
+_LOCKED = {"pixi": ": check pixi.lock", "rye": ": check requirements.lock"}
+
+
 class Pyproject(Format):
     """A project's pyproject.toml: each extra and dependency group is a choice. No listing for a file of tool settings only.
 
@@ -35,8 +42,14 @@ class Pyproject(Format):
     says_build = True
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        draft = project_of(read_toml(path, text), Places(text))
-        return () if draft is None else (draft.listing(self.kind),)
+        document, places = read_toml(path, text), Places(text)
+        draft = project_of(document, places)
+        unread = tuple(_unread(document, places, path))
+        if draft is None:
+            return (Listing(path, self.kind, notes=unread, elsewhere=unread),) if unread else ()
+        draft.elsewhere += unread
+        draft.notes += unread
+        return (draft.listing(self.kind),)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit.
@@ -57,6 +70,17 @@ class Pyproject(Format):
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         lock = lock_next_to(path)
         return Commands() if lock is None else lock.load().commands(path, content, changes, pip)
+
+
+def _unread(document: Table, places: Places, path: str) -> Iterator[str]:
+    """Yield a note for each table of a tool that lists packages in a way that is not read."""
+    tool = document.table("tool")
+    for name, keys in _OTHER_TOOLS.items():
+        table = None if tool is None else tool.table(name)
+        for key in keys if table is not None else ():
+            if table is not None and table.content.get(key):
+                line = places.key(f"tool.{name}", key) or 1
+                yield f"{path}:{line}: tool.{name}.{key} was not read{_LOCKED.get(name, '')}"
 
 
 def project_of(document: Table, places: Places) -> Draft | None:

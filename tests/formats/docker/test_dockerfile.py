@@ -397,3 +397,11 @@ def test_what_eval_runs_is_read() -> None:
 @pytest.mark.parametrize("words", ["[]", "--mount=x", '[""]', "A=1", "$(", "eval", "''"])
 def test_a_run_without_a_program(words: str) -> None:
     assert read(f"FROM a\nRUN {words}\nRUN pip install torch==2.6.0\n").entries
+
+
+@pytest.mark.parametrize(
+    "line", ["FROM rayproject/ray:2.0.0-py31٣", "FROM a\nRUN apt-get install python3.1٣", "FROM python:3.1٣"]
+)
+def test_digits_of_other_scripts_are_no_version(line: str) -> None:
+    listing = read(f"{line}\nRUN pip install torch==2.6.0\n")
+    assert listing.context.python is None
