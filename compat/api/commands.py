@@ -162,7 +162,7 @@ COMMANDS = (
                     "check what is installed here for a declared target,\nwithout reading the hardware of this machine"),
              PYTHON, SCRIPT,
              *DECLARED, *SELECTION, *PLACE, *WORKLOAD, RULES, BASELINE, ALL, QUIET, STRICT, REPORT, FAIL_ON),
-            operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
+            operands="[FILE|FOLDER…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("fix", "find the smallest set of changes that fixes every error",
             (PYTHON, ENVIRONMENT, SCRIPT, *ONE_TARGET, *SELECTION,
              Option("level", "error|warning", "fix only errors (default), or warnings, too", choices=("error", "warning")),

@@ -70,7 +70,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
     cuda, name = stack.flavour.numbered, copy.name
     if stack.torch is None or cuda is None or (name in _OF_TORCH and name != "xformers" and not _of_default_index(copy)):
         return
-    if copy.source is not None and "more" in copy.source.details:
+    if (copy.source is not None and "more" in copy.source.details) or (name in _OF_TORCH and _is_unnamed_index(stack.torch)):
         return  # another index may have the same release for another CUDA, with a label that installers prefer
     linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
     wanted = {major(each) for each in linked_to if each}
@@ -147,6 +147,12 @@ def _of_default_index(copy: Distribution) -> bool:
     if copy.source is None or copy.source.kind != "index":
         return False
     return not any(cuda_of(part) for part in str(copy.source.details.get("url", "")).split("/"))
+
+
+def _is_unnamed_index(torch: Distribution) -> bool:
+    """Whether a file requires a labelled torch, which the default index does not have, and leaves its index to the command."""
+    source = torch.source
+    return "+" in (torch.version or "") and source is not None and source.kind == "index" and not source.details
 
 
 def _there(stack: Stack, cuda: int) -> bool:

@@ -22,9 +22,7 @@ _PRECEDENCE = (2, 1, 3, 0)
 
 def run(options: Options) -> int:
     """Check every input. Invalid input sets the exit code to 2; the remaining inputs are still checked."""
-    things = _named(options)
-    if not things:
-        raise InputError("nothing to check: pass files, --environment, --pasted or --installed")
+    things = _named(options) or _here()
     matrix = open_matrix(options.values.get("rules", ()))
     outcomes: list[Outcome] = []
     if options.flag("script"):
@@ -60,13 +58,35 @@ def run(options: Options) -> int:
 
 def _named(options: Options) -> list[tuple[str, str]]:
     """Return the inputs with their kinds. ``--script`` alone is checked against the installed environment."""
-    things = [("file", name) for name in options.operands]
+    things = [("file", name) for operand in options.operands for name in _expanded(operand)]
     things += [("described", name) for name in options.values.get("environment", ())]
     things += [("pasted", name) for name in options.values.get("pasted", ())]
     installed = options.flag("installed") or (options.flag("script") and not things)
     if options.flag("python") and not installed:
         raise InputError("--python needs --installed; to check an environment on this machine, use 'compat doctor --python'")
     return [*things, ("installed", options.one("python") or "")] if installed else things
+
+
+def _expanded(operand: str) -> list[str]:
+    """Return the files of a folder that list what gets installed, or the operand itself."""
+    import os
+
+    if not os.path.isdir(operand):
+        return [operand]
+    from compat.formats.folder import files_in
+
+    return files_in(operand)
+
+
+def _here() -> list[tuple[str, str]]:
+    """Return the files of the working directory that list what gets installed."""
+    from compat.formats.folder import files_in
+
+    try:
+        return [("file", name) for name in files_in(".")]
+    except InputError:
+        problem = "nothing to check: no file here lists packages; pass files, a folder, --environment, --pasted or --installed"
+        raise InputError(problem) from None
 
 
 def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:

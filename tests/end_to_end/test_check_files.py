@@ -207,10 +207,9 @@ def test_init_keeps_what_is_there(compat: Run, project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ((), "nothing to check"),
         (("--python", "x"), "--python needs --installed"),
         (("README.rst",), "README.rst: unrecognized file type"),
-        ((".",), ".: is not a regular file"),
+        (("empty",), "empty: is a folder without a lock file"),
         (("--extras", "z", "uv.lock"), "uv.lock: unknown extra 'z'; it has no extras"),
         (("--baseline", "nothing.json", "uv.lock"), "nothing.json: cannot be read"),
     ],
@@ -218,6 +217,7 @@ def test_init_keeps_what_is_there(compat: Run, project: Path) -> None:
 def test_unusable_calls_are_one_line(compat: Run, project: Path, words: tuple[str, ...], expected: str) -> None:
     lock("4.57.1", project)
     (project / "README.rst").write_text("Title\n=====\n", encoding="utf-8")
+    (project / "empty").mkdir()
     done = compat("check", *words)
     assert done.returncode == 2
     assert done.stderr.startswith(f"compat: {expected}")
@@ -248,3 +248,13 @@ def test_the_largest_lock_of_the_corpus(compat: Run) -> None:
     assert ("5.5.0", "extra nemo-rl[automodel]") in seen
     assert ("5.6.0", "extra nemo-rl[sglang]") in seen
     assert any(version == "5.8.1" for version, *_ in seen)
+
+
+def test_a_folder_and_no_operand_stand_for_the_files_there(compat: Run, project: Path) -> None:
+    lock("4.57.1", project)
+    (project / "Dockerfile").write_text("FROM python:3.11\nRUN pip install torch==2.6.0\n", encoding="utf-8")
+    for words in ((), (".",)):
+        done = compat("check", *words)
+        assert [line for line in done.stdout.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
+            "uv.lock:", "Dockerfile:",
+        ]  # fmt: skip

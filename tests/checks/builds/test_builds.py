@@ -324,6 +324,16 @@ def test_xformers_of_an_additional_index_may_be_built_for_its_cuda() -> None:
         assert ("build-xformers-cuda" in found) is holds
 
 
+def test_a_labelled_torch_without_an_index_shows_that_the_command_names_one() -> None:
+    """``torch==2.3.1+cu118`` beside ``torchvision==0.18.1`` is installed with ``--index-url …/cu118``, which has both."""
+    index, cu118 = Source("index"), Source("index", {"url": "https://download.pytorch.org/whl/cu118"})
+    for source, holds in ((index, False), (cu118, True)):
+        torch = Distribution("torch", "2.3.1+cu118", source=source)
+        vision = Distribution("torchvision", "0.18.1", source=index)
+        environment = Environment(distributions=(torch, vision), os="linux", machine="x86_64")
+        assert ("build-torchvision-cuda" in {each.rule for each in builds.judge(Facts(environment))}) is holds
+
+
 def amd(torch: str, gpu: str, variables: dict[str, str | None] | None = None, system: str = "linux") -> dict[str, Finding]:
     environment = Environment(
         os=system, distributions=(Distribution("torch", torch),), accelerators=(Accelerator(name=gpu),), variables=variables
