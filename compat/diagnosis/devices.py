@@ -11,6 +11,7 @@ from compat.checks.torch_build import major, named, stack_of
 from compat.diagnosis.torch_wheels import for_gpu
 from compat.model import Fix
 from compat.tables.builds import open_code_tables
+from compat.tables.hardware import branch_for
 
 if TYPE_CHECKING:
     from compat.model import Accelerator
@@ -42,6 +43,16 @@ def torch_for_device(device: Accelerator, facts: Facts) -> tuple[Fix, ...]:
     if capability in JETSON:
         return (Fix("source-install", "torch", "", "NVIDIA's wheel for the JetPack release of this Jetson"),)
     return for_gpu(f"sm_{capability.replace('.', '')}", facts) if capability else ()
+
+
+def driver_of(spec: str, facts: Facts) -> Iterator[Fix]:
+    """Yield the driver that an image with ``cuda>=12.4`` asks for: one that supports that CUDA itself."""
+    cuda = spec.lstrip("<>= ")
+    branch = branch_for(cuda, windows=facts.value("os") == "windows" or facts.value("platform") in ("wsl1", "wsl2"))
+    text = "install a newer driver on the machine (the host, not the container)"
+    yield Fix(
+        "driver", None, f">={branch}" if branch else None, f"{text}: branch {branch} supports CUDA {cuda}" if branch else text
+    )
 
 
 def overrides(device: Accelerator) -> Iterator[Fix]:

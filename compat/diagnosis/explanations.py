@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.devices import cuda_wheel, in_words, only_kind, overrides, torch_for_device
+from compat.diagnosis.devices import cuda_wheel, driver_of, in_words, only_kind, overrides, torch_for_device
 from compat.diagnosis.failed_builds import failed_builds, not_offered
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.installations import incomplete, not_importable, violated
@@ -47,7 +47,9 @@ def explained(
 ) -> tuple[Finding, ...]:
     """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
     if found := failed_builds(text, facts) or not_offered(text, facts) or resolved(text, facts):
-        return tuple(found)
+        named = {name for each in found for name in each.packages}
+        proven = any(each.verdict == "hit" for each in found)
+        return (*found, *(each for each in _unavailable(text, facts) if not proven and named.isdisjoint(each.packages)))
     for number in order[:MOST]:
         error = with_call(errors[number], text)
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
@@ -172,6 +174,8 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
     if symptom.name == "no-kernel-image" and device is not None and names == ["torch"]:
         found = torch_for_device(device, facts)
         return (*found, *symptom.fixes[1:]) if found else symptom.fixes
+    if symptom.name == "container-driver" and match["what"] == "cuda":
+        return (*driver_of(match["spec"], facts), *symptom.fixes[1:])
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:

@@ -16,6 +16,7 @@ from compat.checks import derived_findings
 from compat.diagnosis.failed_builds import SYSTEMS, TAGS, of_other_systems, runs_of
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
+from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
 from compat.reports.wheel_tags import Tag, Unfit, unfit_in, unwrapped
 from compat.tables.declared import Declared
@@ -224,7 +225,7 @@ def _other_index(text: str, facts: Facts) -> Iterator[Finding]:
             names[name] = ""
     for name, index in names.items():
         where = f" ({index})" if index else ""
-        yield _finding(
+        finding = _finding(
             "index-first-only",
             f"uv takes {name} from the first index that has it{where}, and that one lacks the release",
             "With several indexes, uv takes all releases of a package from the first one that has any, so that no other "
@@ -243,6 +244,7 @@ def _other_index(text: str, facts: Facts) -> Iterator[Finding]:
             ],
             evidence=f"{_UV}indexes/#searching-across-multiple-indexes",
         )
+        yield replace(finding, verdict="possible", confidence="reported")  # uv says that another one may have it
 
 
 def _is_final(version: str) -> bool:

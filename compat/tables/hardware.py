@@ -35,6 +35,16 @@ def driver_cuda(environment: Environment) -> str | None:
     return newest_cuda(environment.driver, _open()[1], windows=windows)
 
 
+def branch_for(cuda: str, *, windows: bool = False) -> int | None:
+    """Return the branch of the first driver that supports a CUDA release (``12.4``: 550); ``None`` if unknown."""
+    wanted = _numbers(cuda)
+    for release, on_linux, on_windows in _open()[1]:
+        driver = on_windows or on_linux if windows else on_linux
+        if release == wanted and driver:
+            return driver[0]
+    return None
+
+
 def _open() -> tuple[GpuTable, DriverTable]:
     """Return both tables; in an unbuilt source tree, those of its fact files."""
     import marshal

@@ -90,3 +90,11 @@ def test_the_only_extension_is_what_misses_a_library() -> None:
     both = (Distribution("vllm", "0.11.0"), Distribution("flash-attn", "2.8.3"))
     (finding,) = said(text, Environment(distributions=both))
     assert finding.title.startswith("A package is linked")
+
+
+@pytest.mark.parametrize(("cuda", "spec"), [("12.1", ">=530"), ("12.4", ">=550"), ("13.0", ">=580"), ("99.0", None)])
+def test_the_driver_that_an_image_asks_for(cuda: str, spec: str | None) -> None:
+    (finding,) = said(
+        f"nvidia-container-cli: requirement error: unsatisfied condition: cuda>={cuda}, please update your driver\n"
+    )
+    assert (finding.fixes[0].kind, finding.fixes[0].spec) == ("driver", spec)

@@ -138,3 +138,14 @@ def test_two_requirements_of_one_package_are_still_both_reported() -> None:
 )
 def test_tags(text: str, tag: Tag) -> None:
     assert tag_of(text) == tag
+
+
+def test_the_first_index_is_one_possibility_beside_the_release_that_is_missing() -> None:
+    text = f"""{NO_SOLUTION}Because there is no version of xformers==0.0.33+5d4b92a5 and vllm==0.11.1 depends on xformers==0.0.33+5d4b92a5
+      hint: `vllm` was found on https://index.example/nightly, but not at the requested version (vllm>0.11.1).
+"""
+    found = said(text)
+    assert [(each.rule, each.verdict, list(each.packages)) for each in found] == [
+        ("index-first-only", "possible", ["vllm"]),
+        ("symptom-no-such-release", "possible", ["xformers"]),
+    ]
