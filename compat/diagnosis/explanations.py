@@ -97,11 +97,12 @@ def between(
 
 
 def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
-    if found := stated(error.message, error.line, facts):
+    if found := stated(error.message, error.line, facts, in_words=False):
         return found
     said = f"{error.exception or ''}: {error.message}"
     before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
-    return _matching(said, error.line, "\n".join(before)[-1000:], error, facts, derived)
+    found = _matching(said, error.line, "\n".join(before)[-1000:], error, facts, derived)
+    return found or stated(error.message, error.line, facts)
 
 
 def _matching(

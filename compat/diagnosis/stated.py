@@ -19,10 +19,13 @@ _MOST = 4
 """Maximum number of requirements reported per text; pip lists dozens."""
 
 
-def stated(text: str, line: int, facts: Facts) -> list[Finding]:
-    """Return a finding for each release that ``text`` requires and that is not installed; ``line`` is the text's first line."""
+def stated(text: str, line: int, facts: Facts, *, in_words: bool = True) -> list[Finding]:
+    """Return a finding for each release that ``text`` requires and that is not installed; ``line`` is the text's first line.
+
+    Unless ``in_words``, only for messages that are about nothing but a requirement.
+    """
     found = []
-    for wanted in wanted_in(text):
+    for wanted in (each for each in wanted_in(text) if in_words or not each.in_words):
         there = wanted.found or (facts.environment.python if wanted.name == "python" else version_of(wanted.name, facts))
         if there is not None and wanted.specifier and meets(there, wanted.specifier):
             continue  # another release was running

@@ -151,7 +151,7 @@ def _item(part: str, found: Findings) -> None:
 
 
 _PIN = re.compile(
-    r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| (?:version )?v?)"
+    r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| (?:version )?v?| \(v?(?=[\w.+]{3,30}\)))"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?)(?![\w.]*\d)"
 )
 _RELEASE_OF = re.compile(
@@ -177,7 +177,7 @@ _NOW = re.compile(
     r"(?:the )?(?:(?:latest|newest|new) )?(?:version )?(?:`?(?P<name>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?))?"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
     r"|\b(?:using|running|have|installed|with|on) (?:the )?(?:latest|newest|current) (?:version |release )?(?:of )?"
-    r"`?(?P<name_2>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?|, | \()"
+    r"[`*]{0,3}(?P<name_2>[A-Za-z][\w-]{1,30})[`*]{0,3}(?: ?==? ?| (?:version )?v?|, v?| \(v?)"
     r"(?P<version_2>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)",
     re.IGNORECASE,
 )

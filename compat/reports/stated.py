@@ -1,7 +1,6 @@
 """Statements about releases in messages and issues: which one is required, which one is installed, which ones work.
 
-Packages, installers and resolvers each word their requirements differently. A grammar is a literal that every message of
-one wording contains, and a pattern that is tried only around that literal, so that reading is linear in the text's length.
+How packages, installers and resolvers word their requirements is in :mod:`compat.reports.wordings`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
 from compat.reports.lines import plain_lines
 from compat.reports.wheel_tags import unfit_in
+from compat.reports.wordings import FORMS, Form
 from compat.reports.words import distribution_of, is_specifier, is_version
 
 
@@ -22,7 +22,8 @@ class Wanted:
     """A requirement that a text states: a specifier for ``name`` (``"python"`` for the interpreter).
 
     An empty specifier means any release, or a newer one. ``found`` is the installed release, ``by`` and ``by_version`` the
-    package that requires another one, ``line`` the line of the text, from 1.
+    package that requires another one, ``line`` the line of the text, from 1. ``in_words``: the message may be about more than
+    this requirement ("You need torch>=1.10, using Ampere GPU with cuda>=11.0").
     """
 
     name: str
@@ -31,103 +32,7 @@ class Wanted:
     by: str | None
     by_version: str | None
     line: int
-
-
-_N = r"[`'\"]?(?P<name>[A-Za-z][\w-]{0,60})(?:\[[\w,-]{0,60}\])?[`'\"]?"
-_V = r"v?\d{1,6}(?:\.\w{1,20}){0,6}(?:\+\w[\w.]{0,40})?"
-_S = rf"(?:[<>=!~]=|[<>]) ?{_V}(?:\.\*)?"
-_SPEC = rf"(?P<spec>{_S}(?: ?, ?{_S}){{0,6}})"
-_BY = rf"(?P<by>[A-Za-z][\w-]{{0,60}})(?:\[[\w,-]{{0,60}}\])?(?: |==)(?P<by_version>{_V})"
-_FOUND = rf"(?P<found>{_V})"
-_START = r"(?<![\w.-])"
-
-
-_AROUND = 400
-"""Number of characters searched for the message before and after a literal."""
-_MOST = 40
-"""Maximum number of occurrences read per literal."""
-
-
-class _Form:
-    """One wording: a literal, and the pattern of the message around it."""
-
-    def __init__(self, literal: str, pattern: str) -> None:
-        self.literal = literal
-        self.pattern = re.compile(pattern)
-
-    def matches(self, text: str) -> Iterator[re.Match[str]]:
-        at, taken = text.find(self.literal), 0
-        for _ in range(_MOST):
-            if at < 0:
-                return
-            match = self.pattern.search(text, max(at - _AROUND, taken), at + _AROUND)
-            if match is not None:
-                taken = match.end()
-                yield match
-            at = text.find(self.literal, max(at + len(self.literal), taken - len(self.literal)))
-
-
-_FORMS = (
-    # pip, after an installation; uv pip check
-    _Form(", but you have ", rf"{_START}{_BY} requires {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you have [\w.-]{{1,60}} {_FOUND}"),
-    # pip check, and pip before 20.3
-    _Form(" has requirement ", rf"{_START}{_BY} has requirement {_N}{_SPEC}(?:; [^,\n]{{0,80}})?, but you(?:'ll)? have "
-        rf"[\w.-]{{1,60}} {_FOUND}"),
-    _Form(", which is not installed", rf"{_START}{_BY} requires {_N}(?:{_SPEC})?(?:; [^,\n]{{0,80}})?, which is not installed"),
-    # resolvers: pip, uv and poetry
-    _Form(" depends on ", rf"{_START}{_BY} depends on {_N}{_SPEC}(?![\w.])"),
-    _Form(" depends on ",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) \((?P<by_version>{_V})\) depends on {_N} \((?:{_SPEC}|(?P<exact>{_V}))\)"),
-    _Form("a different Python",
-        rf"Package '(?P<by>[\w.-]{{1,60}})' requires a different (?P<name>Python): {_FOUND} not in '{_SPEC}'"),
-    _Form("the current Python version", rf"the current (?P<name>Python) version \({_FOUND}\) does not satisfy Python{_SPEC}"),
-    # checks that packages make themselves
-    _Form("for a normal functioning of",
-        rf"{_START}{_N}{_SPEC} is required for a normal functioning of this module, but found [\w-]{{1,60}}=={_FOUND}"),
-    _Form("you are using is not compatible",
-        rf"[Tt]he version of {_N} you are using is not compatible, .{{0,80}}?(?P<least>{_V})(?=[\s.]*$|\s)"),
-    _Form("requires `", rf"requires `{_N}{_SPEC}`"),
-    _Form("`pip install ", rf"\brequires\b.{{0,160}}?`pip install [`'\"]?{_N}{_SPEC}[`'\"]?`"),
-    _Form("is less than the minimum required version",
-        rf"{_START}{_N} is installed with version {_FOUND}, which is less than the minimum required version (?P<least>{_V})"),
-    _Form("with minimum required version", rf"{_START}{_N} with minimum required version (?P<least>{_V}) is not installed"),
-    _Form("requires the latest version of", rf"requires the latest version of {_N}"),
-    _Form(" or newer, found ",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires {_N} (?P<least>{_V}) or newer, found {_FOUND}"),
-    _Form("Your version is", rf"requires {_N} ?{_SPEC} to be installed\. Your version is {_FOUND}"),
-    _Form("or newer of '",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires version '(?P<least>{_V})' or newer of {_N}(?: \(version "
-        rf"'{_FOUND}')?"),
-    _Form(" or less. Got ",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) needs {_N} (?P<most>{_V}) or less\. Got [\w-]{{1,60}} {_FOUND}"),
-    _Form("Found an incompatible version of",
-        rf"Found an incompatible version of {_N}\. Found version {_FOUND}, but only versions? above (?P<least>{_V})"),
-    _Form("lease upgrade",
-        rf"[Pp]lease upgrade(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:(?:>=|at least )? ?(?P<least>{_V})|"
-        rf"{_SPEC})(?:[^\n]{{0,40}}?found (?:version )?{_FOUND})?"),
-    _Form(" to at least ", rf"\bupgrade {_N} to at least (?P<least>{_V})"),
-    _Form("distribution was not found and is required by",
-        rf"The '{_N}{_SPEC}' distribution was not found and is required by (?P<by>[A-Za-z][\w-]{{0,60}})"),
-    _Form("lease update",
-        rf"[Pp]lease update(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:>=|at least )? ?(?P<least>{_V})"),
-    _Form("lease install", rf"[Pp]lease install [`'\"]?{_N}{_SPEC}"),
-    _Form(" at least ", rf"\b(?:[Rr]equires?|[Nn]eeds?|[Rr]equired) at least (?:version )?{_N}(?: version)? (?P<least>{_V})"),
-    _Form("requires at least version",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires at least version (?P<least>{_V}) of {_N}"),
-    _Form(" is required",
-        rf"{_START}{_N}(?: version)? ?{_SPEC} is required(?: (?:to|for|by)\b[^\n,;(]{{0,80}})?(?:[,;(]? ?\(?(?:but )?"
-        rf"(?:found|got|you have|current version:?|your version is|installed:?) (?:version )?(?:[\w-]{{1,60}}(?:==| "
-        rf"))?{_FOUND})?"),
-    _Form("currently installed", rf"requires {_N} ?{_SPEC}[^\n]{{0,40}}?(?P<found>{_V})(?: is|\)? ?are)? currently installed"),
-    _Form("but found", rf"\brequires {_N}(?: version)? ?{_SPEC},? but found (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _Form("but got", rf"\brequires {_N}(?: version)? ?{_SPEC},? but got (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _Form("but you have", rf"\brequires {_N}(?: version)? ?{_SPEC},? but you have (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    _Form("not supported", rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"),
-    _Form("nsupported", rf"\b[Uu]nsupported {_N} version:? (?P<refused>{_V})(?![\w.]*\w)"),
-    _Form("compiled using NumPy 1.x",
-        rf"compiled using (?P<name>NumPy) (?P<series>1)\.x cannot be run in\s{{1,20}}NumPy {_FOUND}"),
-    _Form("Disabling PyTorch because", rf"Disabling PyTorch because (?P<name>PyTorch) ?{_SPEC} is required but found {_FOUND}"),
-)  # fmt: skip
+    in_words: bool = False
 
 
 _MARKERS = re.compile(r"\{[^{}]{0,60}[=<>!]=? ?'[^{}]{0,200}\}")
@@ -142,7 +47,7 @@ def wanted_in(text: str) -> tuple[Wanted, ...]:
     """Return the requirements that a text states, without duplicates, in the order of the grammars."""
     text = without_markers(text)
     found: dict[tuple[str, str, str | None], Wanted] = {}
-    for grammar in _FORMS:
+    for grammar in FORMS:
         for match in grammar.matches(text):
             wanted = _wanted(match, text.count("\n", 0, match.start()) + 1)
             if wanted is None:
@@ -173,8 +78,9 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
         specifier = f"!={groups['refused'].removeprefix('v')}"
     elif "series" in groups:
         specifier = f"<{int(groups['series']) + 1}"
-    if "least" in groups and "by" not in groups and "found" not in groups and distribution_of(groups["name"]) is None:
-        return None  # "please update your driver to 550"
+    loose = ("least" in groups or ("part" in groups and name != "python")) and "by" not in groups and "found" not in groups
+    if loose and distribution_of(groups["name"]) is None:
+        return None  # "please update your driver to 550", "FP8 requires CUDA >= 12.4"
     found = groups.get("found", "").removeprefix("v") or None
     if specifier and not is_specifier(specifier):
         return None
@@ -183,7 +89,8 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     if found is not None and specifier and meets(found, specifier):
         return None
     by = groups.get("by")
-    return Wanted(name, specifier, found, by and (distribution_of(by) or normalized(by)), groups.get("by_version"), line)
+    by = by and (distribution_of(by) or normalized(by))
+    return Wanted(name, specifier, found, by, groups.get("by_version"), line, in_words="part" in groups)
 
 
 def meets(version: str, specifier: str) -> bool:
@@ -198,13 +105,13 @@ def meets(version: str, specifier: str) -> bool:
 
 _GPU = r"(?P<gpu>[A-Z][\w .()/-]{2,60}?)"
 _FACTS = (
-    _Form("CUDA capability sm_", rf"(?:^|\n){_GPU} with CUDA capability sm_(?P<code>\d{{2,3}})a? is not compatible"),
-    _Form("GPU has compute capability", rf"[Yy]our {_GPU} GPU has compute capability (?P<capability>\d{{1,2}}\.\d)"),
-    _Form(
+    Form("CUDA capability sm_", rf"(?:^|\n){_GPU} with CUDA capability sm_(?P<code>\d{{2,3}})a? is not compatible"),
+    Form("GPU has compute capability", rf"[Yy]our {_GPU} GPU has compute capability (?P<capability>\d{{1,2}}\.\d)"),
+    Form(
         "which is of cuda capability", rf"Found GPU\d{{1,3}} {_GPU} which is of cuda capability (?P<capability>\d{{1,2}}\.\d)"
     ),
-    _Form("Current capability: ", r"Current capability: (?P<code>\d{2,3})\b"),
-    _Form("detected CUDA version", r"detected CUDA version \((?P<cuda_toolkit>\d{1,2}\.\d{1,2})\)"),
+    Form("Current capability: ", r"Current capability: (?P<code>\d{2,3})\b"),
+    Form("detected CUDA version", r"detected CUDA version \((?P<cuda_toolkit>\d{1,2}\.\d{1,2})\)"),
 )
 
 

@@ -31,6 +31,7 @@ NORMAL = "is required for a normal functioning of this module, but found"
          "flashinfer-python", None, 'pip install "flashinfer-python>=0.2.5"'),
         ("Exception: flashinfer_python is installed with version 0.6.3, which is less than the minimum required version 0.6.4. Please",
          "flashinfer-python", "0.6.3", 'pip install "flashinfer-python>=0.6.4"'),
+        ("ValueError: FSDP requires PyTorch >= 2.1.0", "torch", None, 'pip install "torch>=2.1.0"'),
         ("ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
          "bitsandbytes", None, "pip install -U bitsandbytes"),
     ],
@@ -52,7 +53,18 @@ def test_the_release_that_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["ValueError: this requires `a`", "ImportError: requires a version of mercury", f"E: x {NORMAL} y"]
+    "error",
+    [
+        "ValueError: FP8 requires Thing >= 2.0",
+        "ValueError: this requires `a`",
+        "ImportError: requires a version of mercury",
+        f"E: x {NORMAL} y",
+    ],
 )
 def test_what_states_none(error: str) -> None:
     assert said(error + "\n") == []
+
+
+def test_a_requirement_in_words_gives_way_to_what_the_message_is_about() -> None:
+    error = "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0\n"
+    assert "symptom-stated-requirement" not in [each.rule for each in said(error)]

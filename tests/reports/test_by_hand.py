@@ -78,6 +78,11 @@ class TestByHand:
         assert versions("I just upgraded to torchao 0.8 from 0.7\n") == {"torchao": "0.8"}
         assert versions("I upgraded transformers from 4.45 to 4.46.1 and it stopped working\n") == {"transformers": "4.46.1"}
         assert versions("I am using the latest version of trl (0.20.0) here\n") == {"trl": "0.20.0"}
+        assert versions("It fails on the latest version of **trl (v0.20.0)**, always\n") == {"trl": "0.20.0"}
+        assert versions("I run peft (0.15.2) with transformers (v4.52.4) here\n") == {
+            "peft": "0.15.2",
+            "transformers": "4.52.4",
+        }
         assert read("When I try to run vllm 0.5.0 on my RX 7900 XTX it hangs\n").accelerators is not None
 
     def test_what_a_sentence_compares_is_not_installed(self):

@@ -35,6 +35,18 @@ from tests.growth import assert_linear
         ("Please upgrade PyTorch to version 2.1.", "torch", ">=2.1", None, None),
         ("FlexAttention: torch>=2.6.0 is required, but found 2.4.0", "torch", ">=2.6.0", "2.4.0", None),
         ("Unsloth needs at least transformers 4.43", "transformers", ">=4.43", None, None),
+        ("FSDP requires PyTorch >= 2.1.0.", "torch", ">=2.1.0", None, None),
+        ("FP8 training requires torch version >= 2.5.0, current 2.4.1", "torch", ">=2.5.0", "2.4.1", None),
+        ("Gathering objects requires PyTorch 1.7 or later", "torch", ">=1.7", None, None),
+        ("the fused kernels need to have triton version >= 3.2 here", "triton", ">=3.2", None, None),
+        ("linear_loop is not available (requires transformers 5.0+).", "transformers", ">=5.0", None, None),
+        ("peft 0.12 or newer is needed for this", "peft", ">=0.12", None, None),
+        ("DeepSpeed version must be >= 0.16.4 for tensor parallel training", "deepspeed", ">=0.16.4", None, None),
+        ("accelerate must be at least 1.0.0, found 0.34.2", "accelerate", ">=1.0.0", "0.34.2", None),
+        ("FSDP2 is not supported on torch version < 2.6.0", "torch", ">=2.6.0", None, None),
+        ("Dynamo export is only supported for torch>=2.1", "torch", ">=2.1", None, None),
+        ("`FSDPStrategy` is supported from PyTorch v1.12.0 onwards.", "torch", ">=1.12.0", None, None),
+        ("Please ensure that `torchao >= 0.6.1` is installed", "torchao", ">=0.6.1", None, None),
         ("A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.0 as it may crash.", "numpy", "<2", "2.0.0", None),
     ],
 )  # fmt: skip
@@ -51,6 +63,9 @@ def test_each_wording(text: str, name: str, specifier: str, found: str | None, b
         "torch>=2.4 is required, but found 2.5.1",  # it meets what is asked for
         "this works with torch 2.4.0 and I depend on it",
         "requires a lot of memory, at least 24 GB",
+        "FP8 requires CUDA >= 12.4 and a driver 550 or newer",
+        "the model requires MyThing >= 2.0",
+        "only supported on GPUs with capability >= 8.0",
     ],
 )
 def test_what_says_nothing_of_a_release(text: str) -> None:
