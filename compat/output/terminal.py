@@ -11,6 +11,10 @@ from compat.output.stream import encoding, is_utf_8
 from compat.redact import redacted
 from compat.rules.facts import comparable, has_more
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _NARROWEST, _WIDEST, _USUAL = 40, 120, 80
 """Columns: text follows the terminal between the first two, and has the third where it is written elsewhere."""
 _STACK = (
@@ -43,8 +47,8 @@ def rendered(
             lines += wrapped(text, f"  {row:<10}", " " * 12)
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
-    for finding in certain:
-        lines += ["", *finding_lines(finding, report.file)]
+    for alike in _grouped(certain):
+        lines += ["", *finding_lines(alike[0], report.file, alike[1:])]
     for finding in open_questions:
         lines += ["", *(finding_lines if at_length else _question)(finding, report.file)]
     if report.notes:
@@ -138,14 +142,30 @@ def _question(finding: Finding, read_from: str | None) -> list[str]:
     return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
 
 
-def finding_lines(finding: Finding, read_from: str | None = None) -> list[str]:
-    """Render a finding in full; ``read_from`` is a file that is not repeated."""
+def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return the findings in groups that differ in nothing but where they hold and for which releases."""
+    groups: dict[object, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault((each.rule, each.severity, each.title, each.why, each.fixes, each.evidence), []).append(each)
+    return list(groups.values())
+
+
+def finding_lines(finding: Finding, read_from: str | None = None, others: Sequence[Finding] = ()) -> list[str]:
+    """Render a finding in full; ``read_from`` is a file that is not repeated.
+
+    Of ``others``, which say the same, only the places and the reasons why they apply are shown.
+    """
     sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
     lines = wrapped(finding.title, f"  {sign} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")
-    lines += _where(finding, read_from)
-    if finding.here:
-        lines += wrapped(finding.here, "    applies because ", " " * 14)
+    at = None
+    for each in (finding, *others):
+        for name, text in places_of(each, read_from):
+            if (name, text) != at:
+                lines += wrapped(text, f"    {name:<10}", " " * 14)
+            at = (name, text) if name == "at" else at
+        if each.here:
+            lines += wrapped(each.here, "    applies because ", " " * 14)
     if finding.verdict != "hit" and finding.unknown:
         lines += wrapped(flags_for(finding.unknown), "    settle    ", " " * 14)
     for position, fix in enumerate(finding.fixes):
