@@ -33,6 +33,7 @@ from compat.records import replace
 from compat.redact import HIDDEN, redacted, without_credentials
 from compat.repair.plan import Plan
 from compat.repair.verify import Verified
+from scripts.golden_inputs import SEED_NAMES
 from tests.examples import examples
 from tests.fuzz.readers import READERS
 from tests.fuzz.seeds import seeds_of
@@ -121,13 +122,7 @@ _SECRETS = (
     f"https:/bob:{CANARY}@pkgs.example/x", f"bob:{CANARY}@pkgs.example/simple", f"git+ssh://bob:{CANARY}@git.example/o/n",
     f"https://pkgs.example/#token={CANARY}", f"hf_{CANARY * 3}", f"ghp_{CANARY * 3}",
 )  # fmt: skip
-_NAME_OF = {
-    "cloud": "task.yaml", "compose": "compose.yml", "conda": "environment.yml", "conda-lock": "conda-lock.yml", "described": "env.json",
-    "devcontainer": "devcontainer.json", "dockerfile": "Dockerfile", "kubernetes": "job.yaml", "log": "train.log", "notebook": "a.ipynb",
-    "pasted": "pasted.txt", "pdm": "pdm.lock", "pipfile": "Pipfile.lock", "pixi": "pixi.lock", "poetry": "poetry.lock",
-    "project_config": "pyproject.toml", "pylock": "pylock.toml", "pyproject": "pyproject.toml", "requirements": "requirements.txt",
-    "script": "script.py", "shell": "run.sh", "training": "config.yml", "uv": "uv.lock", "workflow": "ci.yml", "baseline": "report.json",
-}  # fmt: skip
+_NAME_OF = {**SEED_NAMES, "log": "train.log", "baseline": "report.json"}
 _TRIED = 10
 """Places of each reader; every one of them took minutes."""
 
