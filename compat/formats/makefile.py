@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, Placed, Script, check_size
 from compat.formats.listing import Listing
@@ -29,6 +30,10 @@ class _Target:
         self.lines: list[list[Placed]] = []
 
 
+_WIDEST = 1 << 18
+"""Characters of all recipes after their variables are replaced; the longest real ones have 60,000."""
+
+
 class Makefile(InstallFormat):
     """A Makefile; what ``include`` adds, and functions of make, are unknown."""
 
@@ -37,10 +42,14 @@ class Makefile(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         variables, targets = _parsed(path, text)
         found = []
+        size = 0
         for target in targets:
             job = Job(path)
             for lines in target.lines:
                 expanded = tuple(Placed(each.number, _expanded(each.text, variables), None) for each in lines)
+                size += sum(len(each.text) for each in expanded)
+                if size > _WIDEST:
+                    raise InputError(f"its variables expand to more than {_WIDEST // 1024} KiB", path, lines[0].number)
                 job.run(Script(expanded))
             job.start_last_command(only_jobs=True)
             found.append(job.listing(self.kind, label=f"target {target.name}", context=Environment()))

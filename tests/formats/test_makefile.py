@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
 from compat.formats.makefile import Makefile
@@ -44,3 +47,10 @@ def test_only_versions_change(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(TEXT)
     (edit,) = edits_for(str(tmp_path / "Makefile"), (Change("torch", "2.1.2", "2.2.0"), Change("trl", "0.8.6", "0.9.6")))
     assert edit.after.decode() == TEXT.replace("2.1.2", "2.2.0").replace("0.8.6", "0.9.6")
+
+
+def test_variables_do_not_multiply_the_text() -> None:
+    text = f"A = {'torch ' * 500}\na:\n" + "\tpip install $(A)\n" * 1000
+    with pytest.raises(InputError, match="its variables expand to more than") as problem:
+        Makefile().read("Makefile", text)
+    assert problem.value.line is not None
