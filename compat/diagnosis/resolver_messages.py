@@ -18,7 +18,7 @@ from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
-from compat.reports.wheel_tags import Tag, Unfit, unfit_in, unwrapped
+from compat.reports.wheel_tags import Tag, Unfit, is_of_uv, unfit_in, unwrapped
 from compat.tables.declared import Declared
 from compat.tables.wheels import fits, newest_python
 from compat.versions import is_version, key_of
@@ -45,11 +45,14 @@ _NO_VERSION = re.compile(
 _RANGE = re.compile(r"- (?P<name>[A-Za-z][\w-]{1,60}) requires Python (?P<spec>[<>=!~][^\n]{1,60}?), so it will not be")
 _TOGETHER = re.compile(r"Cannot install (?P<names>[^\n]{3,2000}?) because these package versions have conflicting dep")
 _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60}?)(?:\[[\w,-]{1,60}\])?==(?P<version>\d[\w.+!-]{0,40})(?=[,\s]|$)")
+_OF_OTHERS = ("will not be", "conflicting dep")
 _MOST = 12
 
 
 def resolved(text: str, facts: Facts) -> list[Finding]:
     """Return what the messages of a resolver say of single packages."""
+    if not is_of_uv(text) and not any(part in text for part in _OF_OTHERS):
+        return []
     found: dict[str, Finding] = {}
     text = without_markers(unwrapped(text))
     for read in (_unfit, _unknown, _prereleases, _other_index, _pythons, _conflicts):

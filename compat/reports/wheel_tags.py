@@ -66,6 +66,14 @@ def tag_of(text: str) -> Tag:
     )
 
 
+_OF_UV = ("conclude", "hint:", "can't be", "has no wheels", "have no wheels")
+
+
+def is_of_uv(text: str) -> bool:
+    """Whether a text may have messages of uv's resolver; a log of megabytes is not searched for nothing."""
+    return any(part in text for part in _OF_UV)
+
+
 def unwrapped(text: str) -> str:
     """Join the lines of uv's messages, which go on with indentation."""
     return _WRAPPED.sub(" ", text)
@@ -73,7 +81,7 @@ def unwrapped(text: str) -> str:
 
 def unfit_in(text: str) -> Iterator[Unfit]:
     """Yield the releases of which uv says that no wheel fits, with the tags that it names."""
-    text = unwrapped(text)
+    text = unwrapped(text) if is_of_uv(text) else ""
     for match in _UNFIT.finditer(text):
         name, version = match["name"] or match["name_2"], match["version"] or match["version_2"]
         after = text[match.end() : match.end() + 4000]
