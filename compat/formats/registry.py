@@ -156,7 +156,8 @@ FORMATS = (
                keys=(b"package metadata",)),
     Registered("gitlab", "gitlab:GitLab", ("*gitlab-ci*.yml", "*gitlab-ci*.yaml")),
     Registered("cog", "cog:Cog", ("*cog.yaml", "*cog.yml")),
-    Registered("compose", "docker.compose:Compose", ("*compose*.yml", "*compose*.yaml"), keys=(b"services",)),
+    Registered("compose", "docker.compose:Compose", ("compose*.yml", "compose*.yaml", "*compose.yml", "*compose.yaml",
+               "*docker-compose*.yml", "*docker-compose*.yaml", "*compose.*.yml", "*compose.*.yaml"), keys=(b"services",)),
     Registered("kubernetes", "kubernetes:Kubernetes", (), keys=(b"apiVersion kind",)),
     Registered("skypilot", "cloud:SkyPilot", (), keys=(b"resources run", b"setup run")),
     Registered("dstack", "cloud:Dstack", (), keys=(b"type commands", b"type resources")),
@@ -182,6 +183,9 @@ FORMATS = (
     Registered("dockerfile", "docker.dockerfile:DockerfileFormat",
                ("*dockerfile", "*containerfile", "dockerfile*", "containerfile*")),
 )  # fmt: skip
+_CONDA_LIST = Registered("conda list", "conda_list:CondaList", ())
+"""A text file of conda packages, which is named like requirements."""
+_CONDA_MARKS = (b"conda create --name <env> --file <this file>", b"\npython=")
 _PLAIN_LOCK = Registered("uv.lock", "locks.uv:UvLock", (), (b"\n[[package]]",))
 """A TOML lock without another tool's marks."""
 _DESCRIBED = Registered("described", "described:Described", ())
@@ -196,6 +200,8 @@ def format_of(path: str, content: bytes) -> Format:
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     found = next((each for each in FORMATS if any(_fits(name, pattern) for pattern in each.names)), None)
     found = found or _by_content(path, name, content)
+    if found is not None and found.kind == "requirements" and _lists_conda(content):
+        found = _CONDA_LIST
     if found is None:
         raise InputError(
             "unrecognized file type; expected a lock file, requirements, pyproject.toml, environment.yml, Dockerfile, compose "
@@ -204,9 +210,16 @@ def format_of(path: str, content: bytes) -> Format:
     return found.load()
 
 
+def _lists_conda(content: bytes) -> bool:
+    """Whether a text lists conda packages: with conda's header, or with a Python, which no installer of pip's takes from it."""
+    header, python = _CONDA_MARKS
+    at = (b"\n" + content).find(python)
+    return header in content[:1000] or (at >= 0 and (b"\n" + content)[at + len(python)] in b"0123456789")
+
+
 def format_named(kind: str) -> Format:
     """Return the format of this kind."""
-    return next(each for each in (*FORMATS, _DESCRIBED) if each.kind == kind).load()
+    return next(each for each in (*FORMATS, _DESCRIBED, _CONDA_LIST) if each.kind == kind).load()
 
 
 def lock_next_to(path: str) -> Registered | None:
