@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.jobs import Job, JobFile, Script, variables_of
 from compat.formats.listing import Listing
 from compat.model import Environment
+from compat.records import replace
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ _SETTINGS = ("stages", "variables", "default", "image", "services", "before_scri
              "workflow", "spec")  # fmt: skip
 _SCRIPTS = ("before_script", "script")
 _DEEPEST = 10
+_MOST_LINES = 20_000
+"""Lines of all jobs together, each with its ``before_script`` and what it extends; in real files fewer than 2,000."""
 _NOTHING = "no job installs a package or starts a known program"
 
 
@@ -32,8 +36,10 @@ class GitLab(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         pipeline = _Pipeline(path, text)
         found = [pipeline.listing(name, table, self.kind) for name, table in pipeline.jobs()]
+        outside = pipeline.outside()
         kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
-        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+        kept = kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+        return tuple(replace(each, notes=(*each.notes, *outside), elsewhere=(*each.elsewhere, *outside)) for each in kept)
 
     def collect(self, script: InstallScript) -> None:
         pipeline = _Pipeline(script.path, script.text)
@@ -48,6 +54,7 @@ class _Pipeline:
         self.file = JobFile(path, text, "a pipeline of GitLab CI")
         self._tables: dict[str, tuple[Document, Table]] = {}
         self._root: Table = {}
+        self._lines = 0
         self._document = Document("", path)
         for document in self.file.documents():
             self._document = document
@@ -78,6 +85,11 @@ class _Pipeline:
                 merged.update(self._extended(template, depth + 1))
         return {**merged, **own}
 
+    def outside(self) -> tuple[str, ...]:
+        """Return a note if jobs or templates come from other files."""
+        value = self._root.get("include")
+        return () if value is None else (f"{self.file.path}:{value.line}: include was not read: it may add jobs and templates",)
+
     def scripts(self, table: Table) -> Iterator[Value]:
         """Yield the shell text of a job in order."""
         for key in _SCRIPTS:
@@ -106,6 +118,9 @@ class _Pipeline:
         variables = {**self._variables(outer), **self._variables(table.get("variables"))}
         job = Job(self.file.path, image=document.text(image, "image") or None, line=1 if image is None else image.line)
         lines = [placed for value in self.scripts(table) for placed in self.file.placed(value)]
+        self._lines += len(lines)
+        if self._lines > _MOST_LINES:
+            raise InputError(f"its jobs run more than {_MOST_LINES} lines", self.file.path, lines[0].number)
         job.run(Script(tuple(lines)), variables)  # one shell runs all of them
         job.start_last_command(variables, only_jobs=True)
         return job.listing(kind, label=f"job {name}", context=Environment(os="linux"), variables=variables)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
 from compat.formats.gitlab import GitLab
@@ -53,3 +56,15 @@ def test_only_versions_change(tmp_path: Path) -> None:
 def test_a_pipeline_that_installs_nothing_says_so() -> None:
     (listing,) = GitLab().read(".gitlab-ci.yml", "build:\n  script:\n    - make\n")
     assert (listing.entries, len(listing.notes)) == ((), 1)
+
+
+def test_what_is_included_is_named() -> None:
+    (listing,) = GitLab().read(".gitlab-ci.yml", "include:\n- local: other.yml\na:\n  script: [pip install torch==2.6.0]\n")
+    assert listing.entries
+    assert listing.elsewhere == (".gitlab-ci.yml:2: include was not read: it may add jobs and templates",)
+
+
+def test_jobs_do_not_multiply_the_text() -> None:
+    text = "before_script:\n" + "- a\n" * 200 + "".join(f"j{number}:\n  script: [b]\n" for number in range(200))
+    with pytest.raises(InputError, match="its jobs run more than 20000 lines"):
+        GitLab().read(".gitlab-ci.yml", text)
