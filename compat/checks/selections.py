@@ -77,10 +77,14 @@ def judged_listing(
         from compat.checks.requirements import overridden
 
         findings = [overridden(finding, listing.overridden) for finding in findings]
-    if listing.kind == "requirements" and not listing.complete:
+    whole = listing.kind == "requirements" and not listing.complete
+    if whole or listing.together:
         from compat.checks.requirements import refused_by_installers
 
-        findings = [refused_by_installers(finding) for finding in findings]
+        findings = [
+            refused_by_installers(each) if whole or any(each.packages.items() <= pins for pins in listing.together) else each
+            for each in findings
+        ]
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
 

@@ -321,7 +321,7 @@ class Job:
             ),
             notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
             unread=tuple(map(printable, self.files.unread)),
-            elsewhere=tuple(map(printable, self.files.elsewhere)),
+            elsewhere=tuple(map(printable, self.files.elsewhere)), together=self._installs.together(),
         )  # fmt: skip
 
 

@@ -69,6 +69,7 @@ class Listing:
     remarks; ``unread`` lists what should have been read and was not: a check of such a file never ends with exit code 0.
     ``overridden`` are the distributions whose requirements the file replaces on purpose: those of all packages, or those of
     its own for a package whose metadata the file states itself.
+    ``together`` are sets of (name, version) pins that one command of several installs: an installer resolves them as a whole.
     ``elsewhere`` lists what something else decides, such as a build backend or a file that is not in the build context: these
     are notes, and with ``--strict`` like ``unread``.
     """
@@ -90,6 +91,7 @@ class Listing:
     unread: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
+    together: tuple[frozenset[tuple[str, str]], ...] = ()
 
 
 # --- Limits on what one file may list, far above any real file, so that a malicious one is refused instead of processed.

@@ -276,7 +276,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
             ),
             notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
             unread=tuple(map(printable, files.unread)),
-            elsewhere=tuple(map(printable, files.elsewhere)),
+            elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
         ),
     )  # fmt: skip
 

@@ -181,3 +181,23 @@ def test_requirements_of_one_command(command: str, wanted: str | None, tmp_path:
     path.write_text(f"#!/bin/bash\n{command}\n")
     (listing,) = format_of(str(path), path.read_bytes()).listings(str(path), path.read_bytes())
     assert [*(each.packages["a"] for each in judge(listing, Environment(), Requested()))] == ([wanted] if wanted else [])
+
+
+@pytest.mark.parametrize(
+    ("commands", "severity"),
+    [
+        (["pip install vllm==0.9.2 torch==2.7.1"], "error"),
+        (["uv pip install vllm==0.9.2 torch==2.7.1 --system"], "error"),
+        (["pip install vllm==0.9.2 torch==2.7.1", "pip install torch==2.7.1"], "error"),
+        (["pip install vllm==0.9.2", "pip install torch==2.7.1"], "warning"),  # a later command replaces what is installed
+        (["pip install vllm==0.9.2 && pip install torch==2.7.1"], "warning"),
+        (["pip install --no-deps vllm==0.9.2 torch==2.7.1"], "warning"),
+        (["pip install vllm==0.9.2 torch==2.7.1", "pip install torch==2.7.0"], None),
+    ],
+)
+def test_pins_of_one_command_that_no_installer_takes_together(commands: list[str], severity: str | None) -> None:
+    text = "FROM python:3.11\n" + "".join(f"RUN {each}\n" for each in commands)
+    (listing,) = format_of("Dockerfile", text.encode()).listings("Dockerfile", text.encode())
+    findings, _ = judged_listing(listing, Environment(machine="x86_64"), in_memory([]))
+    declared = [each.severity for each in findings if each.rule == "requires-vllm-torch"]
+    assert declared == ([] if severity is None else [severity])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from compat.formats.installs.words import Command, LockInstall, from_index
 from compat.formats.listing import Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained, forced, not_together
-from compat.model import Distribution, Source, normalized
+from compat.model import Distribution, Source, is_release, normalized
 from compat.records import record, replace
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Installs:
         self.locks: dict[str, Listing] = {} if around is None else around.locks
         self._locked: set[str] = set() if around is None else around._locked
         self._unsure: dict[str, tuple[tuple[Entry, ...], str]] = {} if around is None else around._unsure
+        self._together: list[frozenset[tuple[str, str]]] = [] if around is None else around._together
+        """The pins of each command."""
         self.python: str | None = None
         self.changes = 0
 
@@ -92,7 +94,7 @@ class Installs:
         """Return an independent copy, for a Dockerfile stage built on another one."""
         copy = Installs(files)
         copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
-        copy.python = self.python
+        copy.python, copy._together = self.python, list(self._together)
         return copy
 
     def take(self, other: Installs) -> None:
@@ -130,6 +132,12 @@ class Installs:
         gone = {name for name, copies in self._changed.items() if not copies}
         return combined(list(self.locks.values()), self.entries(), gone)
 
+    def together(self) -> tuple[frozenset[tuple[str, str]], ...]:
+        """Return the (name, version) pins that one command installs, for each command with several that are still in effect."""
+        left = {(entry.distribution.name, entry.distribution.version) for entry in self.entries()}
+        groups = (pins & left for pins in self._together)
+        return tuple(pins for pins in groups if len(pins) > 1)
+
     def install(self, command: Command, line_of: Callable[[str], int | None]) -> None:
         """Apply one command. ``line_of`` returns the line that names a distribution."""
         install = command.install
@@ -155,8 +163,12 @@ class Installs:
             wanted = [_forced(entry, by_name.get(entry.distribution.name, ())) for entry in wanted]
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
-        for entry in not_together(constrained(wanted, limits, notes), self._files.path):
+        entries = not_together(constrained(wanted, limits, notes), self._files.path)
+        for entry in entries:
             self.add(entry, upgrade=install.upgrade)
+        if not install.no_deps and not install.overrides and install.manager != "conda":
+            asked = (entry.distribution for entry in entries)
+            self._together.append(frozenset((each.name, each.version) for each in asked if each.version and is_release(each)))
         for note in (*install.notes, *notes):
             self._files.note(command.where, note)
 
