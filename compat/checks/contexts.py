@@ -331,7 +331,7 @@ def _value(platform: Platform, variable: str) -> str:
 
 
 def _platforms(listing: Listing, known: Environment) -> list[Platform]:
-    pythons = _pythons(listing, known.python)
+    pythons = _pythons(listing, known.python or _only_python(listing.requires_python or ""))
     systems = [
         (os, machine)
         for os, machine in _PLATFORMS
@@ -342,6 +342,13 @@ def _platforms(listing: Listing, known: Environment) -> list[Platform]:
     if not systems:
         systems = [(known.os or "linux", known.machine or "x86_64")]
     return [Platform(python, os, machine) for python in pythons for os, machine in systems]
+
+
+def _only_python(required: str) -> str | None:
+    """Return the Python that a file requires, if it is one release or one minor version (``==3.10.12``, ``==3.7.*``)."""
+    version = required.strip().removeprefix("==").removesuffix(".*").strip()
+    plain = version.replace(".", "").isdecimal() and version.isascii() and 1 <= version.count(".") <= 2
+    return version if plain and required.strip().startswith("==") and len(version) < 12 else None
 
 
 def _plain(machine: str) -> str:

@@ -140,6 +140,13 @@ def test_the_interpreter_is_a_fact_of_the_target() -> None:
     assert found(narrow)[0][:2] == ("old-python", "hit")
 
 
+@pytest.mark.parametrize("required", ["==3.10.12", "==3.7.*", "== 3.10.12"])
+def test_the_only_python_of_a_file_is_that_of_an_unstated_target(required: str) -> None:
+    listing = lock((Distribution("torch", "2.6.0"), None, None), requires_python=required)
+    assert judged_listing(listing, Environment(), MATRIX)[1] == ()
+    assert found(listing)[0][:2] == ("old-python", "hit")
+
+
 def test_a_target_the_lock_is_not_made_for_is_noted() -> None:
     listing = lock((NEW, None, None), requires_python=">=3.12")
     _, notes = judged_listing(listing, Environment(python="3.10"), MATRIX)
