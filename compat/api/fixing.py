@@ -28,7 +28,7 @@ from compat.records import record, replace
 from compat.repair.plan import Plan, Planner, cost_of
 from compat.repair.problem import Policy
 from compat.repair.target import satisfies
-from compat.repair.verify import Checks, Verified
+from compat.repair.verify import NOT_FOUND, Checks, Verified
 from compat.repair.whole_plans import findings, to_fix
 
 if TYPE_CHECKING:
@@ -98,9 +98,11 @@ def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> 
         return Repair(kept.case, kept.findings, Plan(proven=True, refused=kept.refused), Written())
     with as_if_written(kept.edits):
         rest = repair(kept.case, kept.planner)
+        unsaid = kept.case.resolves is False and NOT_FOUND in kept.case.unresolved  # which says nothing about the lines
         plan = Plan(
             kept.changes, cost_of(kept.changes), proven=True, policies=kept.planner.problem.policy.said(),
-            verified=Verified(rules=True, uv=kept.case.resolves, why=kept.case.unresolved), left=rest.errors,
+            verified=Verified(rules=True, uv=None if unsaid else kept.case.resolves, why=kept.case.unresolved),
+            left=rest.errors,
         )  # fmt: skip
         written = rest.written if rest.plan.stands else written_for(rest.case, plan)
     if rest.plan.stands:

@@ -28,6 +28,8 @@ _SECONDS = 60
 _YEAR = 365 * 24 * 3600
 _COMMON = ("--quiet", "--no-build", "--color", "never")
 _REFUSED = "No solution found"
+NOT_FOUND = "was not found in the package registry"
+"""What uv says of a package that no index has, before it looks at any other."""
 _NO_WHEEL = re.compile(
     r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:\{[^{}]{0,200}\})?(?:[<>=!~]\S{0,200})?"
     r" ha(?:s|ve) no usable wheels"

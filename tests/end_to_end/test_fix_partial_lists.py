@@ -159,6 +159,16 @@ def test_of_two_pins_of_one_package_the_one_that_resolves_is_kept(fix: Run, inde
     assert "Nothing to fix" in fix(url=index.url, job=CLEAN).stdout
 
 
+def test_two_pins_are_made_one_although_no_index_has_another_package(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    (tmp_path / "requirements.txt").write_text("numpy==1.26.4\nnumpy==2.0.1\nof-the-company==1.0\n")
+    done = fix("--write", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "against the rules; error: No solution found" in done.stdout
+    assert "of-the-company was not found" in " ".join(done.stdout.split())
+    assert (tmp_path / "requirements.txt").read_text() == "numpy==2.0.1\nof-the-company==1.0\n"
+
+
 def test_two_pins_in_two_files_become_equal(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
     (tmp_path / "base.txt").write_text("numpy==1.26.4\n")
