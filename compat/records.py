@@ -71,7 +71,14 @@ else:
 
     def replace(instance, /, **changes):
         """A copy of a record with some fields changed, like :func:`dataclasses.replace`."""
-        return type(instance)(**{**instance.__dict__, **changes})
+        cls = type(instance)
+        if not hasattr(cls, "_known"):  # a real dataclass
+            return cls(**{**instance.__dict__, **changes})
+        if not changes.keys() <= cls._known:
+            raise TypeError(f"{cls.__name__}: unknown fields {', '.join(sorted(changes.keys() - cls._known))}")
+        copy = cls.__new__(cls)
+        copy.__dict__.update(instance.__dict__, **changes)
+        return copy
 
 
 def values_of(instance: Any) -> tuple[Any, ...]:

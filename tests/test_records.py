@@ -60,6 +60,7 @@ def test_equality_and_hash_are_by_value_and_by_class():
 def test_replace_makes_a_changed_copy():
     point = Point(1, 2)
     assert replace(point, y=3) == Point(1, 3)
+    assert replace(Reference(1), y=3) == Reference(1, 3), "a real dataclass"
     assert point == Point(1, 2)
     with pytest.raises(TypeError):
         replace(point, z=3)

@@ -7,7 +7,7 @@ alternatives that can be installed: a finding holds if it holds in one of them, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.choices import Requested
@@ -119,6 +119,7 @@ class _Checker:
         self._known = known
         self._matrix = matrix
         self._answers = Answers()
+        self._places: dict[tuple[int, str, int | None], tuple[Finding, Finding]] = {}
 
     def check(
         self, mask: int, suspects: frozenset[str] = frozenset(), settled: tuple[Finding, ...] | None = None,
@@ -139,8 +140,21 @@ class _Checker:
         )  # fmt: skip
         more = derived_findings(environment, suspects) if settled is None else ()
         found = deduplicated((*rules.judge(seen_by_torch(environment), self._matrix, only, self._answers), *more))
-        located = tuple(_located(finding, entries, listing) for finding in found)
+        by_name = {entry.distribution.name: entry for entry in reversed(entries)}
+        located = tuple(self._in_file(finding, by_name) for finding in found)
         return _Selection(mask, tuple(platforms), (*located, *(settled or ())))
+
+    def _in_file(self, finding: Finding, by_name: Mapping[str, Entry]) -> Finding:
+        """The finding with the location of the first of its distributions that is listed in the file."""
+        if finding.location is not None:
+            return finding
+        entry = next((by_name[name] for name in finding.packages if name in by_name), None)
+        file = (entry.file if entry else None) or self._contexts.listing.file
+        line = entry.line if entry else None
+        place = id(finding), file, line
+        if place not in self._places:  # selections share findings; keep the finding alive, so that its id is not reused
+            self._places[place] = finding, replace(finding, location=Location(file, line))
+        return self._places[place][1]
 
     def split(self, selection: _Selection) -> list[_Selection]:
         """The selection, split if a rule depends on the interpreter or the platform.
@@ -175,18 +189,6 @@ def _common(values: Iterable[str]) -> str | None:
     """The value, if all are the same."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
-
-
-def _located(finding: Finding, entries: list[Entry], listing: Listing) -> Finding:
-    """The finding with the location of the first of its distributions that is listed in the file."""
-    if finding.location is not None:
-        return finding
-    by_name = {entry.distribution.name: entry for entry in reversed(entries)}
-    for name in finding.packages:
-        entry = by_name.get(name)
-        if entry is not None:
-            return replace(finding, location=Location(entry.file or listing.file, entry.line))
-    return replace(finding, location=Location(listing.file))
 
 
 def _merged(selections: list[_Selection], contexts: Contexts, known: Environment) -> list[Finding]:

@@ -54,7 +54,7 @@ class Facts:
         environment: Environment,
         presume: tuple[tuple[str, Any], ...] = (),
         given: Mapping[str, Any] = EMPTY,
-        packages: Mapping[str, list[Distribution]] | None = None,
+        packages: _Packages | None = None,
     ) -> None:
         self.environment = environment
         self.workload = environment.workload or Workload()
@@ -78,10 +78,14 @@ class Facts:
             for name, copies in self._packages.items()
         }
 
-    def pins(self) -> tuple[tuple[str, str], ...]:
-        """The distributions of known version, as (name, version)."""
-        copies = (copy for group in self._packages.values() for copy in group)
-        return tuple((copy.name, copy.version) for copy in copies if copy.version is not None)
+    def pins(self) -> dict[str, str]:
+        """The versions of the distributions of which they are known, by name."""
+        return {copy.name: copy.version for copies in self._packages.values() for copy in copies if copy.version is not None}
+
+    @property
+    def related(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """A cache of :mod:`compat.rules.unknown`, kept with the distributions: the pins that a distribution is related to."""
+        return self._packages.related
 
     def value(self, path: str) -> Any:
         """A scalar fact by its path in the described environment, strings in lower case; ``None`` if unknown."""
@@ -172,8 +176,16 @@ class Facts:
         return True, variables[name]
 
 
-def _by_name(environment: Environment) -> dict[str, list[Distribution]]:
-    found: dict[str, list[Distribution]] = {}
+class _Packages(dict[str, "list[Distribution]"]):
+    """The copies of each distribution, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.related: dict[str, tuple[tuple[str, str], ...]] = {}
+
+
+def _by_name(environment: Environment) -> _Packages:
+    found = _Packages()
     for distribution in environment.distributions or ():
         if distribution.source is not None and distribution.source.kind in ("conda", "url"):
             distribution = comparable(distribution)

@@ -143,21 +143,44 @@ def _of_release(copy: Distribution, bad: Ranges, facts: Facts) -> float:
     """
     if copy.version is not None:
         return float(contains(bad, key_of(copy.version)))
-    keys = _possible(copy, facts)
-    if not keys:
-        return _OTHER
-    if contains(bad, keys[-1]):
-        return _NEWEST
-    share = sum(contains(bad, key) for key in keys) / len(keys)
-    return share if copy.source is None else share * _NOT_NEWEST
+    pins = _related(copy.name, facts)
+    asked = copy.name, copy.specifier, pins, bad, copy.source is None
+    if asked not in _likelihoods:
+        keys = _possible(copy, pins)
+        if not keys:
+            _likelihoods[asked] = _OTHER
+        elif contains(bad, keys[-1]):
+            _likelihoods[asked] = _NEWEST
+        else:
+            share = sum(contains(bad, key) for key in keys) / len(keys)
+            _likelihoods[asked] = share if copy.source is None else share * _NOT_NEWEST
+    return _likelihoods[asked]
 
 
-def _possible(copy: Distribution, facts: Facts) -> list[Key]:
+_likelihoods: dict[tuple[str, str | None, Pins, Ranges, bool], float] = {}
+"""Cached results: a file with hundreds of selections needs the same ones for each."""
+
+
+def _related(name: str, facts: Facts) -> Pins:
+    """The pinned distributions that a distribution requires in some release, or that require it."""
+    from compat.tables.declared import open_declared
+
+    known, declared = facts.related, open_declared()
+    if name not in known:
+        mine = declared.package(name)
+        asked = () if mine is None else mine.asks
+        known[name] = tuple(
+            (other, version) for other, version in facts.pins().items()
+            if other in asked or ((theirs := declared.package(other)) is not None and name in theirs.asks)
+        )  # fmt: skip
+    return known[name]
+
+
+def _possible(copy: Distribution, pins: Pins) -> list[Key]:
     """The published releases that an open requirement and the pinned distributions allow, oldest first.
 
     If the requirement cannot be parsed, or the pins allow no release at all, they do not count.
     """
-    pins = facts.pins()
     asked = copy.name, copy.specifier, pins
     if asked not in _allowed:
         admitted = _admitted_by(copy.name, copy.specifier)
@@ -166,7 +189,6 @@ def _possible(copy: Distribution, facts: Facts) -> list[Key]:
 
 
 _allowed: dict[tuple[str, str | None, Pins], list[Key]] = {}
-"""Cached results: a file with hundreds of selections needs the same ones for each."""
 
 
 def _goes_with(name: str, key: Key, pins: Pins) -> bool:
