@@ -7,6 +7,7 @@ used instead.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -48,7 +49,11 @@ def gather(folder: str, options: Options) -> Gathered | None:
         os.makedirs(folder, exist_ok=True)
     except OSError as problem:
         raise InputError(f"cannot be made: {problem.strerror or problem}", folder) from None
-    hosts, silent = (gather_slurm if chosen == ["slurm"] else gather_ray)(folder, options, seconds)
+    if chosen == ["slurm"]:
+        hosts, silent = gather_slurm(folder, options, seconds)
+    else:
+        with contextlib.redirect_stdout(sys.stderr):  # Ray prints there that a node died, between the lines of the report
+            hosts, silent = gather_ray(folder, options, seconds)
     after = _files(folder)
     old = frozenset(name for name, identity in before.items() if after.get(name) == identity)
     if not after.keys() - old:
