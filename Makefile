@@ -114,7 +114,7 @@ site: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.site
 
 test-site: site
-	npm install --prefix dist/browser --no-audit --no-fund --ignore-scripts --silent playwright-core@1.65.1
+	npm install --prefix dist/browser --no-audit --no-fund --ignore-scripts --silent playwright-core@1.65.1 axe-core@4.14.1
 	COMPAT_SITE=dist/site $(BIN)/pytest tests/site
 
 $(VENV)/.installed: pyproject.toml scripts/build_hook.py

@@ -11,7 +11,7 @@ from pathlib import Path
 from compat import __version__
 from compat.output.html.page import REPORT, Html, element, joined
 from compat.rules.compiled import open_matrix
-from scripts.site import knowledge, runtime, tables
+from scripts.site import gpus, knowledge, runtime, tables
 from scripts.site.checking import check_page
 from scripts.site.frame import NAVIGATION, Page, local, write
 
@@ -61,7 +61,7 @@ def build(out: Path, *, address: str = "", releases: int = 50, workers: int = 1)
         *knowledge.rule_pages(rules),
         *packages,
         *tables.pair_pages(releases, workers),
-        tables.gpu_page(releases, workers),
+        gpus.gpu_page(releases, workers),
     ]
     count = write(out, pages, __version__)
     (out / "runtime").mkdir()

@@ -1,4 +1,4 @@
-"""Compatibility tables of releases with one another and with GPUs: the result of ``compat check`` for every combination.
+"""Compatibility tables of releases with one another: the result of ``compat check`` for every combination.
 
 Nothing is judged here. A cell is the report about an environment that holds the two and nothing else; neighbours that say the
 same of every release become one row or column.
@@ -14,13 +14,11 @@ from functools import cache
 from compat.api.options import Options
 from compat.api.report import choose
 from compat.checks import judged
-from compat.model import Accelerator, Distribution, Environment, Finding
+from compat.model import Distribution, Environment, Finding
 from compat.output.html.page import Child, Html, element, joined
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
-from compat.tables.builds import EXTENSIONS, CodeTables, open_code_tables
 from compat.tables.declared import open_declared
-from compat.tables.stacks import open_stacks
 from compat.versions import is_version, key_of
 from scripts.site.frame import Page, local
 from scripts.site.knowledge import rule_path
@@ -38,19 +36,6 @@ PAIRS = (
     ("xformers", "torch"),
 )
 """The pairs that people ask about: rows, columns."""
-ON_GPUS = ("torch", "vllm", "flash-attn", "xformers", "bitsandbytes", "sgl-kernel")
-GPUS = (
-    ("V100", "7.0"),
-    ("T4, RTX 20", "7.5"),
-    ("A100", "8.0"),
-    ("A10, A40, RTX 30", "8.6"),
-    ("L4, L40S, RTX 40", "8.9"),
-    ("H100, H200", "9.0"),
-    ("B200", "10.0"),
-    ("B300", "10.3"),
-    ("RTX 50", "12.0"),
-    ("DGX Spark", "12.1"),
-)
 SIGNS = {
     "works": ("✓", "works as far as known"), "declared": ("≠", "declared conflict"), "bad": ("✗", "known-bad"),
     "depends": ("~", "known-bad in some settings"), "unknown": ("?", "not assessed"),
@@ -118,7 +103,7 @@ def pair_pages(most: int, workers: int) -> Iterator[Page]:
         rows, columns = releases_of(left, most), releases_of(right, most)
         table = table_of(rows, columns, PairCells(left, right), workers)
         made.append((path, f"{left} × {right}"))
-        yield Page(path, f"Which {left} goes with which {right}", _shown(table, left, right, path))
+        yield Page(path, f"Which {left} goes with which {right}", shown(table, left, right, path))
     links = [element("li", local(path, title, here)) for path, title in made]
     about = (
         "Each table holds releases of two packages against each other (all of the newest, of older minor lines the last one), "
@@ -126,46 +111,6 @@ def pair_pages(most: int, workers: int) -> Iterator[Page]:
         "package may still keep them apart. Neighbouring releases of which the same is known share a row or a column."
     )
     yield Page(here, "Which goes with which", joined((element("p", about), element("ul", *links))))
-
-
-def gpu_page(most: int, workers: int) -> Page:
-    """Which releases have code for which GPU."""
-    here = "gpus.html"
-    parts: list[Child] = [
-        element(
-            "p",
-            "Which releases have code for an NVIDIA GPU in the wheels of the package index, and what else is known about both. "
-            "Wheels for AMD come from other indexes and are not in these tables.",
-        )
-    ]
-    names = [f"{name} ({capability})" for name, capability in GPUS]
-    for package in ON_GPUS:
-        rows = releases_of(package, most)
-        if not rows:
-            continue
-        table = table_of(rows, names, GpuCells(package), workers, ranged=False)
-        if any(cell.state != "unknown" for row in table.cells for cell in row):
-            parts += [element("h2", package), _shown(table, package, "GPU", here, prefix=f"{package}-")]
-    parts += [element("h2", "Newest combinations", id="stacks"), *_stacks()]
-    return Page(here, "By GPU", joined(parts))
-
-
-def _stacks() -> Iterator[Html]:
-    """What ``compat suggest --list`` prints: the newest releases for a task and a GPU that resolved and were judged clean."""
-    yield element("p", "Resolved and judged clean on the day that is given; the command prints all pins for today.")
-    head = element("tr", *(element("th", name, scope="col") for name in ("task", "GPU", "newest", "command")))
-    rows = []
-    for each in open_stacks():
-        pins = ", ".join(pin.replace("==", " ") for pin in each.pins.split())
-        gpu = f"{each.gpu}, driver {each.driver}" if each.driver else each.gpu
-        driver = f" --driver {each.driver}" if each.driver else ""
-        command = f'compat suggest --task {each.task} --gpu "{each.gpu}"{driver} --with {each.stack}'
-        rows.append(element(
-            "tr", element("th", each.task, scope="row"), element("td", gpu),
-            element("td", f"{pins} (Python {each.python}, {each.packages} packages, {each.checked})"),
-            element("td", element("code", command)),
-        ))  # fmt: skip
-    yield element("div", element("table", head, *rows), class_="scroll")
 
 
 # --- Cells: one environment each, judged as a check judges it.
@@ -186,57 +131,30 @@ class PairCells:
             for (name, version), (other, _) in zip(pair, reversed(pair))
         )
         # everything about the two and no third package, also where it takes a setting that few have
-        found = _findings(replace(_TARGET, distributions=copies), "all")
+        found = findings(replace(TARGET, distributions=copies), "all")
         both = [each for each in found if each.packages.keys() == {self.left, self.right}]
-        assessed = all(_assessed(name, version) for name, version in pair)
-        return _cell(both, assessed=assessed)
+        return cell_of(both, assessed=all(assessed(name, version) for name, version in pair))
 
 
-@dataclass(frozen=True)
-class GpuCells:
-    """What is known of a release on a GPU, which is named with its capability: ``A100 (8.0)``."""
-
-    package: str
-
-    def __call__(self, row: str, column: str) -> Cell:
-        capability = column.rpartition("(")[2].rstrip(")")
-        device = Accelerator(vendor="nvidia", compute_capability=capability)
-        copy = Distribution(self.package, row)
-        found = _findings(replace(_TARGET, distributions=(copy,), accelerators=(device,)))
-        about = [each for each in found if self.package in each.packages and "accelerators" in each.facts]
-        return _cell(about, assessed=_code_is_known(self.package, row))
+TARGET = Environment(python="3.12", os="linux", machine="x86_64")
 
 
-_TARGET = Environment(python="3.12", os="linux", machine="x86_64")
-
-
-def _findings(environment: Environment, *flags: str) -> tuple[Finding, ...]:
-    _, found, _ = judged(environment, _matrix())
+def findings(environment: Environment, *flags: str) -> tuple[Finding, ...]:
+    _, found, _ = judged(environment, matrix())
     return choose(found, (), Options("check", {flag: [""] for flag in flags}, (), None)).findings
 
 
 @cache
-def _matrix() -> Matrix:
+def matrix() -> Matrix:
     return open_matrix()
 
 
-@cache
-def _tables() -> CodeTables:
-    return open_code_tables()
-
-
-def _assessed(name: str, version: str) -> bool:
-    newest = _matrix().newest.get(name)
+def assessed(name: str, version: str) -> bool:
+    newest = matrix().newest.get(name)
     return newest is not None and key_of(version) <= key_of(newest)
 
 
-def _code_is_known(name: str, version: str) -> bool:
-    return version in (_tables().torch if name == "torch" else _tables().extensions.get(name, {})) or (
-        name not in ("torch", *EXTENSIONS) and _assessed(name, version)
-    )
-
-
-def _cell(found: Sequence[Finding], *, assessed: bool) -> Cell:
+def cell_of(found: Sequence[Finding], *, assessed: bool) -> Cell:
     bad = [each for each in found if each.severity != "info"]
     for state, kept in (
         ("bad", [each for each in bad if each.verdict == "hit" and each.origin != "metadata"]),
@@ -292,14 +210,17 @@ def _merged(names: Sequence[str], lines: Sequence[Sequence[Cell]]) -> tuple[tupl
     return tuple(groups), kept
 
 
-def _shown(table: Table, left: str, right: str, here: str, prefix: str = "") -> Html:
-    """The table, newest releases first, and under it each reason once; a cell leads to its reasons."""
+def shown(table: Table, left: str, right: str, here: str, prefix: str = "", level: int = 2) -> Html:
+    """The table, newest releases first, and under it each reason once; a cell leads to its reasons.
+
+    ``level`` is that of the heading above the reasons.
+    """
     numbers: dict[tuple[Reason, ...], int] = {}
     for row in table.cells:
         for cell in row:
             if cell.reasons:
                 numbers.setdefault(cell.reasons, len(numbers) + 1)
-    newest_first = right != "GPU"
+    newest_first = not right.endswith("GPU")
     order = range(len(table.columns))[:: -1 if newest_first else 1]
     corner = element("td", f"{left} ↓ {right} →")
     head = element("tr", corner, *(element("th", element("span", table.columns[at].label), scope="col") for at in order))
@@ -326,7 +247,7 @@ def _shown(table: Table, left: str, right: str, here: str, prefix: str = "") -> 
         (
             element("ul", *legend, class_="legend"),
             element("div", grid, class_="scroll", tabindex="0", role="region", aria_label=f"{left} and {right}"),
-            element("h3", "Why") if reasons else None,
+            element(f"h{level}", "Why") if reasons else None,
             element("ol", *reasons, class_="reasons") if reasons else None,
         )
     )

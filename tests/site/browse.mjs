@@ -1,14 +1,18 @@
 // Drives a real Chromium: reads what to do as JSON from standard input, prints what was seen as JSON.
-// {playwright, chromium, base, foreign, checks: [{text, name, options}], screenshots: [{path, file, width, dark}]}
+// {playwright, chromium, base, foreign, checks: [{text, name, options}], blocked: [path],
+//  screenshots: [{path, file, width, dark}]}; each page of the last is also judged by axe
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import process from "node:process";
 
 let input = "";
 for await (const part of process.stdin) input += part;
 const asked = JSON.parse(input);
-const { chromium } = createRequire(`${asked.playwright}/`)("playwright-core");
+const installed = createRequire(`${asked.playwright}/`);
+const { chromium } = installed("playwright-core");
+const axe = readFileSync(installed.resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({ executablePath: asked.chromium, args: ["--no-sandbox", "--disable-gpu"] });
-const seen = { requests: [], console: [], answers: [], blocked: {} };
+const seen = { requests: [], console: [], answers: [], blocked: {}, silent: {}, violations: [], wide: [] };
 
 function watched(context) {
   context.on("request", (request) => seen.requests.push(request.url()));
@@ -63,12 +67,22 @@ for (const { path, search } of asked.searches ?? []) {
   }
 }
 for (const { path, file, width, dark, text } of asked.screenshots ?? []) {
-  const options = { viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" };
+  // the pages' policy keeps out the script of axe, too
+  const options = { viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light", bypassCSP: true };
   const shot = await (watched(await browser.newContext(options))).newPage();
   await shot.goto(asked.base + path);
   if (text) await checked(shot, { text });
-  seen.wide = (seen.wide ?? []).concat([[path, width, await shot.evaluate(() => document.documentElement.scrollWidth)]]);
+  seen.wide.push([path, width, await shot.evaluate(() => document.documentElement.scrollWidth)]);
   if (file) await shot.screenshot({ path: file, fullPage: !!text });
+  await shot.evaluate(axe);
+  const found = await shot.evaluate(() => axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`)));
+  seen.violations.push(...found.map((each) => `${path}: ${each}`));
+}
+const silent = await browser.newContext({ javaScriptEnabled: false });
+for (const path of asked.blocked ?? []) {
+  const page = await silent.newPage();
+  await page.goto(asked.base + path);
+  seen.silent[path] = await page.locator("main").innerText();
 }
 await browser.close();
 console.log(JSON.stringify(seen));

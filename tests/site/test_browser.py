@@ -119,10 +119,11 @@ def seen() -> dict[str, Any]:
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     base, foreign = (f"http://127.0.0.1:{server.server_port}" for server in servers)
-    paths = ("index.html", "check.html", "gpus.html", "pairs/trl-vllm.html", "rules/index.html")
+    paths = ("index.html", "check.html", "gpus.html", "pairs/trl-vllm.html", "rules/index.html", "packages/vllm.html")
     asked = {
         "playwright": str(PLAYWRIGHT), "chromium": CHROMIUM, "base": f"{base}/{SITE.name}/", "foreign": f"{foreign}/stolen",
         "checks": [vars(each) for each in INPUTS],
+        "blocked": [*paths, "rules/trl-grpo-vllm-below-0-7-2.html"],
         "searches": [{"path": "rules/index.html", "search": "grpo vllm"}],
         "files": [SITE.joinpath("rules/index.html").resolve().as_uri()],
         "screenshots": [{"path": path, "width": width, "dark": width < 500} for path in paths for width in (1100, 390)],
@@ -176,6 +177,20 @@ def test_the_search_finds_rules_offline_and_from_a_file(seen: dict[str, Any]) ->
     assert len(seen["found"]) == 2
     for found in seen["found"]:
         assert any("rules/trl-grpo-vllm-below-0-7-2.html" in address for _, address in found)
+
+
+def test_without_scripts_only_the_check_is_missing(seen: dict[str, Any]) -> None:
+    said = seen["silent"]
+    assert "This page needs scripts" in said["check.html"]
+    assert not any("needs scripts" in text for path, text in said.items() if path != "check.html")
+    assert "torch for ROCm ↓ AMD GPU →" in said["gpus.html"]
+    assert "GRPO with vLLM 0.8 and trl below 0.16" in said["pairs/trl-vllm.html"]
+    assert "GRPO with vLLM 0.7.0 or 0.7.1" in said["rules/index.html"]
+    assert "fix" in said["rules/trl-grpo-vllm-below-0-7-2.html"]
+
+
+def test_axe_finds_nothing_that_keeps_people_out(seen: dict[str, Any]) -> None:
+    assert seen["violations"] == []
 
 
 def test_no_page_is_wider_than_the_screen(seen: dict[str, Any]) -> None:

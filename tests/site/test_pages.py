@@ -20,8 +20,9 @@ from compat.versions import key_of
 from scripts.site.__main__ import build
 from scripts.site.checking import check_page
 from scripts.site.frame import Page, to, write
+from scripts.site.gpus import GpuCells, RocmCells, gpu_page
 from scripts.site.knowledge import entries, rule_pages
-from scripts.site.tables import Cell, GpuCells, PairCells, gpu_page, releases_of, table_of
+from scripts.site.tables import Cell, PairCells, releases_of, table_of
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -141,12 +142,32 @@ def test_which_torch_has_code_for_a_gpu() -> None:
     assert GpuCells("torch")("2.5.1", "RTX 50 (12.0)").state in ("bad", "depends")
 
 
+def test_which_torch_for_rocm_has_code_for_an_amd_gpu() -> None:
+    assert RocmCells()("6.0", "MI300 (gfx942)").state == "works"
+    assert RocmCells()("6.0", "RX 9070 (gfx1201)").state == "bad"
+    assert RocmCells()("6.4", "RX 9070 (gfx1201)").state == "works"
+
+
+def test_what_fails_on_amd_gpus_and_from_which_release_on_it_does_not() -> None:
+    assert GpuCells("bitsandbytes")("0.48.0", "MI300 (gfx942)").state == "depends"
+    assert GpuCells("bitsandbytes")("0.49.0", "MI300 (gfx942)").state == "works"
+    assert GpuCells("flash-attn")("2.7.4", "RX 7900 (gfx1100)").state == "depends"
+    assert GpuCells("flash-attn")("2.7.4", "MI300 (gfx942)").state == "works"
+
+
+def test_the_page_of_gpus_has_both_vendors() -> None:
+    page = gpu_page(2, 1).content
+    for word in ("torch ↓ NVIDIA GPU", "torch for ROCm ↓ AMD GPU", "bitsandbytes on AMD", "MI300 (gfx942)", "RTX 50 (12.0)"):
+        assert word in page
+    assert "vllm on AMD" not in page
+
+
 def test_the_newest_combinations_are_those_that_suggest_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     from compat.api.commands import COMMANDS
     from compat.cli.options import parse
     from compat.tables.stacks import open_stacks
 
-    monkeypatch.setattr("scripts.site.tables.ON_GPUS", ())
+    monkeypatch.setattr("scripts.site.gpus.ON_GPUS", ())
     page = gpu_page(2, 1)
     shown = [html.unescape(each) for each in re.findall(r"<code>(compat suggest [^<]*)</code>", page.content)]
     assert len(shown) == len(open_stacks())
