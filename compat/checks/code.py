@@ -337,9 +337,13 @@ def _is_missing(top: str, environment: Environment) -> bool:
     listed = [copy for copy in environment.distributions or () if copy.name in (*known, normalized(top))]
     if environment.folders is None:
         return bool(known) and not listed
-    if any(of_no_index(copy) or copy.name == tracked().get(top) for copy in listed):
+    if any(of_no_index(copy) or (copy.name == tracked().get(top) and _has_table(copy.name, copy.version)) for copy in listed):
         return False  # an editable installation may provide it from anywhere; the tables say more of these releases
     return not any(_lies_in(folder, top) for folder in environment.folders)
+
+
+def _has_table(name: str, version: str | None) -> bool:
+    return version is None or releases().world(name, version) is not None
 
 
 def providers(top: str) -> tuple[str, ...]:

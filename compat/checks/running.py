@@ -52,6 +52,8 @@ _BY_NAME = {
 }
 """What packages load by the name of a model or its configuration, beyond the model's own module."""
 _DYNAMIC = re.compile(r"\b(?:import_module|__import__|subprocess|runpy|os\.system|exec)\b")
+_ELSEWHERE = re.compile(r"\b(?:sys\.path|sys\.modules|meta_path|addsitedir)\b")
+"""What lets a script import something that is not in the environment's folders."""
 _REPORTS = re.compile(r"\breport_to\s*=\s*([^\n)]*)")
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 _REPORTED = {"tensorboard": "tensorboard.compat.proto.event_pb2"}
@@ -130,6 +132,17 @@ class Script:
     @cached_property
     def _reached(self) -> frozenset[str]:
         return frozenset(module.partition(".")[0] for module in (*self.always.run, *self._possible.run))
+
+    def is_judged_elsewhere(self, each: Statement) -> bool:
+        """Whether a table knows what a statement of the script imports, or it may import something outside the environment."""
+        top = each.module.partition(".")[0]
+        owner = self.owner(top)
+        if not each.text or owner is None or top in self.code.tops | self.code.shadowed or self.files.find(top) is None:
+            return True
+        if any(_ELSEWHERE.search(_text_of(file.path)) for file in self.code.files):
+            return True
+        world = releases().world(owner, self._versions[owner])
+        return world is not None and world.imported(each.module, each.name).kind != "unknown"
 
     def starts_others(self) -> bool:
         """Whether the code could not be read, or may import or start something that no statement names."""
@@ -216,7 +229,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
         return
     seen: set[str] = set()
     for each in script.always.missing:
-        if each.importer == _SCRIPT or not _certain(script, each):
+        if (each.importer == _SCRIPT and script.is_judged_elsewhere(each)) or not _certain(script, each):
             continue
         finding = _missing(script, each)
         if finding.rule not in seen:
@@ -267,7 +280,7 @@ def _always(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _missing(script: Script, each: Statement) -> Finding:
-    owner = script.owner(each.importer)
+    owner = script.owner(each.importer) if each.importer != _SCRIPT else None
     absent = script.files.find(each.module) is None
     error, said = ("ImportError", f"cannot import name '{each.name}' from '{each.module}'")
     if absent:
@@ -275,12 +288,13 @@ def _missing(script: Script, each: Statement) -> Finding:
     steps = dict.fromkeys(
         os.path.basename(step.path) if step.importer == _SCRIPT else step.importer for step in script.always.chain(each)
     )
+    place = each.text if each.importer == _SCRIPT else f"{script.below(each.path)}:{each.line}"
     finding = Finding(
         rule="", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed", title="",
-        why=f"{script.below(each.path)}:{each.line} always runs with this script ({' → '.join(steps)}): {error}: {said}.",
+        why=f"{place} always runs with this script ({' → '.join(steps)}): {error}: {said}.",
         packages=script.versions_of(owner), facts=("workload",), evidence=(_IMPORTS,),
     )  # fmt: skip
-    by = each.importer if owner is None else f"{owner} {script.version(owner)}"
+    by = f"{owner} {script.version(owner)}" if owner is not None else each.importer or os.path.basename(each.path)
     if script.files.find(each.module.partition(".")[0]) is None:
         return _without_module(script, finding, by, each.module.partition(".")[0])
     of = script.owner(each.module)

@@ -19,7 +19,7 @@ _DYNAMIC = re.compile(
     r"\b(?:__getattr__|globals\(|locals\(|vars\(|setattr\(|exec\(|sys\.modules|__path__|_LazyModule|lazy|attach\(|import_module)"
 )
 """What may give a module names that its text does not contain."""
-_ADDS_MODULES = re.compile(r"\b(?:sys\.modules|__path__|meta_path|extend_path|path_hooks|_LazyModule|exec\()")
+_ADDS_MODULES = re.compile(r"\b(?:sys\.modules|__path__|meta_path|extend_path|path_hooks|(?<!class )_LazyModule\(|exec\()")
 """What may make a module importable that has no file: names of the package, ``__getattr__`` included, do not."""
 _CALLED = re.compile(r"^(\w+)\(", re.MULTILINE)
 _LAZY = ("def __getattr__(", "_LazyModule", "_import_structure")
@@ -65,6 +65,16 @@ class Files:
             if last in names and os.path.isdir(os.path.join(folder, last)):
                 return ""
         return None
+
+    def is_bare(self, module: str) -> bool:
+        """Whether a module is folders without any code, so that it has no names but its modules."""
+        above, _, last = module.rpartition(".")
+        places = self._below(above) if above else list(self.folders)
+        parts = [os.path.join(folder, last) for folder in places if last in self.listed(folder)]
+        beside = (name for folder in places for name in self.listed(folder) if name.startswith(f"{last}."))
+        inside = (name for folder in parts for name in self.listed(folder) if name.startswith("__init__."))
+        code = any(name.endswith((".py", ".so", ".pyd", ".pyc")) for name in (*beside, *inside))
+        return bool(parts) and not code and module.partition(".")[0] not in self._built_in and not self.hooked
 
     def _below(self, package: str) -> list[str]:
         parts = package.split(".")
@@ -143,7 +153,7 @@ class Followed:
             module = ".".join(parts[:at])
             path = self._files.find(module)
             if path is None:
-                if at == 1 or self._is_closed(".".join(parts[: at - 1])):
+                if at == 1 or self._has_only_its_files(".".join(parts[: at - 1])):
                     self.missing.append(each)
                 return
             yield module
@@ -234,6 +244,8 @@ class Followed:
 
     def _lacks(self, module: str, name: str, seen: set[str]) -> bool:
         path = self._files.find(module)
+        if path == "" and name not in _OF_MODULES and module.partition(".")[0] not in _CLOSED:
+            return self._has_only_its_files(module)
         if not path or module.partition(".")[0] in _CLOSED or module in seen:
             return module in seen
         seen.add(module)
@@ -244,6 +256,13 @@ class Followed:
             return False
         stars = [each for each in imports_in(module, path, ANYWHERE) if each.name == "*"]
         return all(self._lacks(each.module, name, seen) for each in stars)
+
+    def _has_only_its_files(self, package: str) -> bool:
+        """Whether nothing adds modules to a package; folders without code add none, but the packages above may."""
+        if not self._files.is_bare(package):
+            return self._is_closed(package)
+        above = package.rpartition(".")[0]
+        return package not in _CLOSED and (not above or self._has_only_its_files(above))
 
     def _is_closed(self, package: str) -> bool:
         """Whether a package has just the submodules that are in its folder."""

@@ -69,6 +69,9 @@ def test_a_distribution_that_was_installed_without_its_module(tmp_path: Path) ->
     assert found.fixes[0].command == "pip install -U autotrain"
     # tables say which releases have a module of theirs
     assert missing(tmp_path, "import trl\n", "trl", folders=(str(folder),)) == []
+    # but not of a release that they do not have
+    (found,) = missing(tmp_path, "import autotrain\n", "autotrain-advanced", folders=(str(folder),))
+    assert found.packages == {"autotrain-advanced": "1.0"}
 
 
 def test_an_editable_installation_may_be_anywhere(tmp_path: Path) -> None:

@@ -329,3 +329,48 @@ def test_an_undeclared_package_that_the_script_does_not_come_to(tmp_path: Path, 
     )
     (finding,) = unused_packages.softened(case, (guard,))
     assert finding.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        ("from alpha.plots import draw\n", "alpha.plots"),
+        ("from alpha import draw\n", "alpha.draw"),
+        ("from bare import draw\n", "bare.draw"),
+        ("import bare.plots\n", "bare.plots"),
+        ("from alpha import part\nimport bare.inner\n", None),
+        ("try:\n    from alpha import draw\nexcept ImportError:\n    draw = None\n", None),
+        ("import sys\nsys.path.insert(0, 'other')\nfrom alpha import draw\n", None),
+    ],
+)
+def test_what_the_script_itself_imports_from_a_release_that_no_table_knows(
+    tmp_path: Path, script: str, what: str | None
+) -> None:
+    files = {"alpha/__init__.py": "x = 1\n", "alpha/part.py": "", "bare/inner.py": ""}
+    errors = found(tmp_path, script, files, {"alpha": "1.0", "bare": "2.0"})
+    titles = [f"prog.py imports {what}, which {what.partition('.')[0]}" for _ in "." if what]
+    assert [each.title[: len(title)] for each, title in zip(errors, titles, strict=True)] == titles
+    assert all("prog.py:1 always runs with this script" in each.why for each in errors)
+
+
+def test_folders_without_code_have_no_names_unless_something_adds_them(tmp_path: Path) -> None:
+    files = {"alpha/__init__.py": "from beta.inner import draw\n", "beta/__init__.py": "", "beta/inner/part.py": ""}
+    (error,) = found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "beta": "2.0"})
+    assert error.title == "alpha 1.0 imports beta.inner.draw, which beta 2.0 does not have"
+    for case, more in {"hook": "sys.meta_path.append(Finder())\n", "editable": "", "compiled": ""}.items():
+        (tmp_path / case).mkdir()
+        beside = {"hook": "other.py", "editable": "__editable___beta_finder.py", "compiled": "beta/inner.abi3.so"}[case]
+        assert found(tmp_path / case, "import alpha\n", {**files, "beta/__init__.py": more, beside: ""}, {"alpha": "1"}) == []
+
+
+@pytest.mark.parametrize(
+    ("root", "missing"),
+    [
+        ("from .lazy import _LazyModule\n", True),
+        ("class _LazyModule(Module): ...\n", True),
+        ("made = _LazyModule(__name__, {'old': ['f']})\n", False),
+    ],
+)
+def test_a_package_that_passes_a_lazy_module_on_is_none_itself(tmp_path: Path, root: str, missing: bool) -> None:
+    files = {"alpha/__init__.py": "from beta.old import f\n", "beta/__init__.py": root, "beta/lazy.py": ""}
+    assert bool(found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "beta": "2.0"})) is missing
