@@ -35,6 +35,7 @@ from compat.diagnosis.python_messages import (
     MEMBER,
     MODULE,
     NAME,
+    UNKNOWN_LOCATION,
     Lack,
     is_of_release,
     lack_in,
@@ -144,8 +145,7 @@ def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
 
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain an import from an unknown location (a bare folder or a lazy module) if the installed release lacks the name."""
-    unknown = " (unknown location)"
-    lack = lack_in(error.message.replace(unknown, "")) if unknown in error.message else None
+    lack = lack_in(error.message.replace(UNKNOWN_LOCATION, "")) if UNKNOWN_LOCATION in error.message else None
     known = None if lack is None else _known(lack, error)
     return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
 

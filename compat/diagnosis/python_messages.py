@@ -43,6 +43,8 @@ class Lack:
         return ".".join(filter(None, (self.owner, self.name)))
 
 
+UNKNOWN_LOCATION = " (unknown location)"
+"""What Python adds if a module that lacks a name has no file."""
 _Q = r"['\"`]?"
 _F = r"(?<![\w.])(?P<owner>[\w.]*\w)(?:\.<locals>\.[\w.]+)?\(\)"
 _MESSAGES = (

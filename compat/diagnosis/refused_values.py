@@ -14,6 +14,7 @@ from compat.checks.accepted import accepted_in, containers_for, name_of, words_o
 from compat.diagnosis.changed_names import option
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of
 from compat.diagnosis.named import Named
+from compat.diagnosis.python_messages import UNKNOWN_LOCATION
 from compat.interfaces.changes import values
 from compat.records import record
 
@@ -86,8 +87,8 @@ def _refused(error: RaisedError) -> Iterator[_Refused]:
         for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", code) or [""]:
             what = f"{name}[{match['value']!r}]" if name else None
             yield _Refused(match["value"], words_of(name), what, name)
-    elif _REFUSES.search(message):
-        head = _ACCEPTED.sub("", message[:_HEAD])
+    elif _REFUSES.search(said := message.replace(UNKNOWN_LOCATION, "")):
+        head = _ACCEPTED.sub("", said[:_HEAD])
         for value in dict.fromkeys(_STRING.findall(head)):
             yield _Refused(value, words_of(head) - words_of(value))
 

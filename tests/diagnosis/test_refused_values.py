@@ -96,6 +96,7 @@ def test_a_key_is_looked_up_in_the_container_that_the_line_names() -> None:
         "ValueError: Unknown loss type: no_such_loss_anywhere",
         "ValueError: Unknown animal: dr_grpo",  # given for something else
         "ValueError: The loss type is dr_grpo",  # not refused
+        "ImportError: cannot import name 'TasksManager' from 'tasks' (unknown location)",  # no value is called unknown
         "ValueError: Unknown loss type: x, must be one of ['dr_grpo']",  # accepted
         MAPPING.format(module="mine/train", code="CONFIG[name]", key="default"),
         MAPPING.format(module="mine/train", code="row[name]", key="labels"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compat.diagnosis.diagnose import diagnose
 from compat.model import Distribution, Environment
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.compiled import open_matrix
 from tests.diagnosis.test_symptoms import said
 
 NORMAL = "is required for a normal functioning of this module, but found"
@@ -68,3 +71,16 @@ def test_what_states_none(error: str) -> None:
 def test_a_requirement_in_words_gives_way_to_what_the_message_is_about() -> None:
     error = "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0\n"
     assert "symptom-stated-requirement" not in [each.rule for each in said(error)]
+
+
+@pytest.mark.parametrize("more", ["", " You need to assign use_cpu if you want to train the model on CPU."])
+def test_the_default_of_trl_without_a_gpu(more: str) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/venv/lib/python3.11/site-packages/trl/trainer/sft_config.py", line 262, '
+        'in __post_init__\n    super().__post_init__()\n  File "/venv/lib/python3.11/site-packages/transformers/'
+        'training_args.py", line 1747, in __post_init__\n    raise ValueError(error_message)\n'
+        f"ValueError: Your setup doesn't support bf16/gpu.{more}\n"
+    )
+    errors = parse_log(text)
+    named = diagnose(text, errors, decisive(errors), Environment(), open_matrix())
+    assert [each.rule for each in named] == ["trl-bf16-by-default-without-gpu"]
