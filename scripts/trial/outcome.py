@@ -88,7 +88,7 @@ def tried(seed: int, choice: Choice, store: Path) -> Result:
 
 def judged(result: Result, folder: Path, command: Sequence[str]) -> None:
     """Ask doctor about the environment of a trial, and diagnose about its output."""
-    found = _compat(folder, "doctor", "--python", "env", "--format", "json", "--", *command)
+    found = _compat(folder, "doctor", "--python", "env", "--gpu", "none", "--format", "json", "--", *command)
     hits = [each for each in found if each["severity"] == "error" and each["verdict"] == "hit"]
     result.errors = [Seen(each["rule"], each["title"]) for each in hits]
     result.others = [Seen(each["rule"], each["title"]) for each in found if each not in hits]
