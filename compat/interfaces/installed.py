@@ -50,6 +50,7 @@ class Files:
         if module.partition(".")[0] in self._built_in:
             return ""
         above, _, last = module.rpartition(".")
+        found = None
         for folder in self._below(above) if above else self.folders:
             names = self.listed(folder)
             if last in names and os.path.isdir(os.path.join(folder, last)):
@@ -63,8 +64,8 @@ class Files:
             if any(each.startswith(f"{last}.") and each.endswith((".so", ".pyd", ".pyc")) for each in names):
                 return ""
             if last in names and os.path.isdir(os.path.join(folder, last)):
-                return ""
-        return None
+                found = ""  # unless a later folder has its code
+        return found
 
     def is_bare(self, module: str) -> bool:
         """Whether a module is folders without any code, so that it has no names but its modules."""

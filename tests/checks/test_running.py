@@ -374,3 +374,9 @@ def test_folders_without_code_have_no_names_unless_something_adds_them(tmp_path:
 def test_a_package_that_passes_a_lazy_module_on_is_none_itself(tmp_path: Path, root: str, missing: bool) -> None:
     files = {"alpha/__init__.py": "from beta.old import f\n", "beta/__init__.py": root, "beta/lazy.py": ""}
     assert bool(found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "beta": "2.0"})) is missing
+
+
+def test_a_folder_without_code_does_not_hide_the_package_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "alpha").mkdir()  # such as the folders that loggers write to
+    (error,) = found(tmp_path, "import alpha\n", {"alpha/__init__.py": "import requests\n"}, {"alpha": "1.0"})
+    assert error.rule == "missing-requests"
