@@ -46,7 +46,9 @@ class Workflow(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, _EXPECTED)
         found = [_Job(file, document, name, table).listing() for document, name, table in _jobs(file)]
-        kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
+        kept = tuple(
+            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
+        )
         return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
 
     def collect(self, script: InstallScript) -> None:
@@ -118,7 +120,7 @@ class _Job:
         for line, problem in self.unread.items():
             job.files.not_read(f"{self.file.path}:{line}", problem)
         if "uses" in self.table:
-            job.files.not_read(f"{self.file.path}:{self.table['uses'].line}", "the workflow that the job uses was not read")
+            job.files.not_here(f"{self.file.path}:{self.table['uses'].line}", "the workflow that the job uses was not read")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
         context = Environment(python=self._python(), os=self._system())
         listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)

@@ -210,13 +210,18 @@ STEPS = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n    - shell: python\
     ("name", "text"),
     [
         ("a.sh", f"pip install '{BOTH}\n"), ("Dockerfile", f"FROM a\nRUN true\nRUN echo a\\\n && pip install $({BOTH}\n"), ("w.yml", STEPS),
-        ("w.yml", "on: push\njobs:\n  a:\n    uses: ./.github/workflows/b.yml\n"),
     ],
 )  # fmt: skip
 def test_what_was_not_read_leaves_the_check_undecided(name: str, text: str) -> None:
     report = check(written(name, text.encode()))
     assert report.exit == 3
     assert any("not read" in note for note in report.notes)
+
+
+def test_a_workflow_that_a_job_uses_is_a_note_and_undecided_with_strict() -> None:
+    path = written("w.yml", b"on: push\njobs:\n  a:\n    uses: ./.github/workflows/b.yml\n")
+    assert any("the workflow that the job uses was not read" in note for note in check(path).notes)
+    assert [check(path).exit, check(path, strict=True).exit] == [0, 3]
 
 
 @pytest.mark.parametrize("table", ["pixi.pypi-dependencies", "hatch.envs.default", "flit.metadata", "pixi.dependencies"])
