@@ -11,7 +11,7 @@ from compat.records import replace
 from compat.reports.log.frames import RaisedError
 
 _REFUSED = re.compile(r"unexpected (?:keyword )?argument:? [`'\"]*(?P<name>[a-z_]\w{1,60})\b")
-_SAYS_WHOSE = re.compile(r"(?:[\w.>]+\.\w+|(?!__init__\b)\b\w+)\(\) got an unexpected ")
+_SAYS_WHOSE = re.compile(r"(?<![\w.>])(?!__init__\(\))[\w.>]+\(\) got an unexpected ")
 _CALL = re.compile(r"(?<![\w.])(?P<class>[A-Z]\w{2,60})\(")
 _LONGEST = 4000
 """Characters of a call that are read."""

@@ -43,7 +43,9 @@ _NO_VERSION = re.compile(
     r"==(?P<version>\d[\w.]{0,30})(?![\w.+-])"
 )
 _RANGE = re.compile(r"- (?P<name>[A-Za-z][\w-]{1,60}) requires Python (?P<spec>[<>=!~][^\n]{1,60}?), so it will not be")
-_TOGETHER = re.compile(r"Cannot install (?P<names>[^\n]{3,2000}?) because these package versions have conflicting dep")
+_TOGETHER = re.compile(
+    r"Cannot install (?P<names>(?:(?!Cannot install )[^\n]){3,2000}?) because these package versions have conflicting dep"
+)
 _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60}?)(?:\[[\w,-]{1,60}\])?==(?P<version>\d[\w.+!-]{0,40})(?=[,\s]|$)")
 _OF_OTHERS = ("will not be", "conflicting dep")
 _MOST = 12
