@@ -6,7 +6,7 @@ any newer GPU, those for CUDA 12 do not. The builds of conda-forge all contain P
 
 from __future__ import annotations
 
-from compat.checks.torch_build import Stack, named
+from compat.checks.torch_build import Stack, name_and_code, named
 from compat.model import Distribution, Finding, Fix
 from compat.versions import contains, key_of, ranges_of
 
@@ -79,7 +79,7 @@ def _no_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator[Finding]:
         compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
         yield Finding(
             rule="build-torch-gpu", origin="build", verdict="hit", severity="error", effect="crash",
-            title=f"This torch has no code for {name} (compute capability {capability})",
+            title=f"This torch has no code for {name_and_code(device)}",
             why=f"The builds of conda's channel pytorch for CUDA {cuda} are compiled for {compiled}, without PTX that the "
             f"driver could compile. Every kernel fails: no kernel image is available for execution on the device. The channel "
             f"ended with {LAST} and has no build for this GPU.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks import conda_torch, rocm_code
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import Stack, cuda_of, named, own_build, public, torch_for
+from compat.checks.torch_build import Stack, cuda_of, name_and_code, named, own_build, public, torch_for
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of, recorded
@@ -49,7 +49,7 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         return
     device = lacking[0]
     certain = stack.flavour.certain or all(_runs(stack, device, each) is False for each in builds)
-    name, capability = named(device), device.compute_capability or ""
+    name = named(device)
     compiled = ", ".join(f"sm_{code}" for code in build.codes)
     yield Finding(
         rule="build-torch-gpu",
@@ -57,7 +57,7 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         verdict="hit" if certain else "possible",
         severity="error",
         effect="crash",
-        title=f"This torch has no code for {name} (compute capability {capability})",
+        title=f"This torch has no code for {name_and_code(device)}",
         why=f"torch {stack.release} for CUDA {build.cuda} is compiled for {compiled}, without PTX that the driver could "
         f"compile. Every kernel fails: no kernel image is available for execution on the device.",
         confidence="reported" if build.known == "curated" else "confirmed",
@@ -165,7 +165,7 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
             verdict="hit",
             severity="error",
             effect="crash",
-            title=f"This {copy.name} has no code for {name} (compute capability {device.compute_capability})",
+            title=f"This {copy.name} has no code for {name_and_code(device)}",
             why=f"The wheel of {copy.name} {public(copy.version or '')} is compiled for {compiled}. Its kernels fail: "
             f"no kernel "
             "image is available for execution on the device.",
@@ -245,7 +245,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
             verdict="hit",
             severity="error" if certain else "warning",
             effect="crash",
-            title=f"Triton {copy.version} cannot compile for {name} (compute capability {device.compute_capability})",
+            title=f"Triton {copy.version} cannot compile for {name_and_code(device)}",
             why="Triton assembles kernels with the ptxas in its wheel, which does not support the architecture: Value "
             f"'sm_{number}a' is not defined for option 'gpu-name'.",
             confidence="confirmed",

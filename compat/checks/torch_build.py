@@ -210,6 +210,13 @@ def named(device: Accelerator) -> str:
     return device.name or device.gfx or f"a GPU of compute capability {device.compute_capability}"
 
 
+def name_and_code(device: Accelerator) -> str:
+    """``NVIDIA GeForce RTX 5090 (compute capability 12.0)``."""
+    code = device.gfx or (f"compute capability {device.compute_capability}" if device.compute_capability else None)
+    name = named(device)
+    return f"{name} ({code})" if code and device.name and code not in name else name
+
+
 def own_build(copy: Distribution) -> bool:
     """Whether a distribution is a custom build, or a wheel from another location than an index."""
     source = copy.source

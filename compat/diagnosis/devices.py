@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.gpu_code import JETSON
 from compat.checks.rocm_code import override_for
-from compat.checks.torch_build import major, named, stack_of
+from compat.checks.torch_build import major, stack_of
 from compat.diagnosis.torch_wheels import for_gpu
 from compat.model import Fix
 from compat.tables.builds import open_code_tables
@@ -28,13 +28,6 @@ def only_kind(facts: Facts) -> Accelerator | None:
     alike = len({(each.name, each.compute_capability, each.gfx) for each in devices}) == 1
     known = alike and (devices[0].name or devices[0].compute_capability or devices[0].gfx)
     return devices[0] if known else None
-
-
-def in_words(device: Accelerator) -> str:
-    """``NVIDIA GeForce RTX 5090 (compute capability 12.0)``."""
-    code = device.gfx or (f"compute capability {device.compute_capability}" if device.compute_capability else None)
-    name = named(device)
-    return f"{name} ({code})" if code and device.name and code not in name else name
 
 
 def torch_for_device(device: Accelerator, facts: Facts) -> tuple[Fix, ...]:

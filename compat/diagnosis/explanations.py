@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.devices import cuda_wheel, driver_of, in_words, only_kind, overrides, torch_for_device
+from compat.checks.torch_build import name_and_code
+from compat.diagnosis.devices import cuda_wheel, driver_of, only_kind, overrides, torch_for_device
 from compat.diagnosis.failed_builds import failed_builds, not_offered
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.installations import incomplete, not_importable, violated
@@ -163,7 +164,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
 
 def _gpu(symptom: Symptom, code: str | None, device: Accelerator | None) -> str:
     if device is not None and (code is None or code == device.gfx):
-        return in_words(device)
+        return name_and_code(device)
     return f"this {'AMD ' if symptom.name.startswith('hip') else ''}GPU{f' ({code})' if code else ''}"
 
 
