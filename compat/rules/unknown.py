@@ -189,10 +189,11 @@ def _possible(copy: Distribution, pins: Pins) -> list[Key]:
 
 
 _allowed: dict[tuple[str, str | None, Pins], list[Key]] = {}
+"""Results of :func:`_possible`, which questions about one distribution share."""
 
 
 def _goes_with(name: str, key: Key, pins: Pins) -> bool:
-    """Whether neither a release nor a pinned one requires, regardless of extras and markers, that the other is not there."""
+    """Whether a release and the pinned distributions accept each other, by what they require without extras and markers."""
     from compat.tables.declared import open_declared
 
     mine = open_declared().package(name)
@@ -214,6 +215,7 @@ def _accepts(package: Package, place: int, name: str, key: Key) -> bool:
 
 
 def _admitted_by(name: str, specifier: str | None) -> Collection[Key]:
+    """The published releases that a specifier allows, oldest first; all of them if it cannot be parsed."""
     try:
         admitted = EVERY if specifier is None else ranges_of(specifier)
     except ValueError:
