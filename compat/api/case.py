@@ -14,7 +14,7 @@ from compat.repair.subject import OVER_OTHERS
 from compat.rules.compiled import Matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.checks.choices import Requested
     from compat.formats.listing import Listing
     from compat.formats.project.config import ProjectConfig, Target

@@ -1,9 +1,13 @@
-"""The table of commands and options, used by the parser, the library calls, the help text and shell completion."""
+"""The commands and their options as one table, for the parser, the library calls, the help texts and the completions."""
 
 from __future__ import annotations
 
 from compat.errors import InputError
 from compat.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @record(frozen=True)
@@ -261,3 +265,28 @@ def nearest(word: str, known: list[str]) -> str:
 
     near = difflib.get_close_matches(word, known, 1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+@record(frozen=True)
+class Options:
+    """A parsed command line.
+
+    ``values`` maps each option that was passed to its values; for a flag, ``[""]``. ``rest`` is the command after ``--``.
+    """
+
+    command: str
+    values: Mapping[str, list[str]]
+    operands: tuple[str, ...]
+    rest: tuple[str, ...] | None
+
+    def one(self, name: str) -> str | None:
+        """The value of an option; the last one if it was passed more than once."""
+        return self.values[name][-1] if self.values.get(name) else None
+
+    def all(self, name: str) -> list[str]:
+        """All values of a repeatable option; comma-separated values are split."""
+        return [part.strip() for value in self.values.get(name, ()) for part in value.split(",") if part.strip()]
+
+    def flag(self, name: str) -> bool:
+        """Whether an option was passed."""
+        return name in self.values

@@ -20,7 +20,7 @@ from compat.reports.pasted import read_pasted
 from compat.reports.stated import told_in
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.rules.compiled import Matrix
 
 

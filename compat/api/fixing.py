@@ -12,9 +12,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
-from compat.api.conda import from_conda_forge
-from compat.api.contradictions import Settled, contradicting, settled
-from compat.api.newer_python import for_newer_pythons
+from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
 from compat.errors import InputError
@@ -32,7 +30,7 @@ from compat.repair.verify import NOT_FOUND, Checks, Verified
 from compat.repair.whole_plans import findings, to_fix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.rules.compiled import Matrix
 
 _ROUNDS = 4

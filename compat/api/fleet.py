@@ -19,7 +19,7 @@ from compat.records import record
 from compat.syntax.json import parse_json, read_text
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.model import Environment
     from compat.rules.compiled import Matrix
 

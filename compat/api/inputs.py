@@ -1,12 +1,17 @@
-"""Reading of inputs: a file, a described or pasted environment, or installed packages."""
+"""Reading of inputs: a file, the files of a folder, a described or pasted environment, or installed packages."""
 
 from __future__ import annotations
 
+import os
+
+from compat.errors import InputError
 from compat.model import Environment
 from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compat.formats.listing import Listing
     from compat.rules.compiled import Matrix
 
@@ -65,3 +70,68 @@ def _pasted(name: str) -> Subject:
     if environment == Environment() and not parse_log(text):
         read_pasted(text, shown)  # raises an error that states what was expected
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)
+
+
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock", "conda-lock.yml", "conda-lock.yaml", "pylock.toml")
+_PROJECTS = (("pyproject.toml", "setup.py", "setup.cfg"), ("Pipfile",))
+"""Files of a project, of which the first that lists requirements counts."""
+_LOCKED_BY = {"pyproject.toml": ("uv.lock", "poetry.lock", "pdm.lock"), "Pipfile": ("Pipfile.lock",)}
+_IMAGES = ("dockerfile", "containerfile", "compose", "docker-compose", "cog", "singularity", "apptainer")
+_NO_IMAGE = (".dockerignore", ".md", ".j2", ".jinja", ".tmpl", ".template", ".sh", ".py", ".txt", ".json")
+_MOST = 60
+
+
+def files_in(folder: str) -> list[str]:
+    """Return the files of a folder that list what gets installed: locks before requirements before images.
+
+    What a lock file there is made from is left out. :class:`InputError` if there are none, or if the folder cannot be read.
+    """
+    try:
+        names = sorted(each.name for each in os.scandir(folder) if each.is_file())
+        inner = os.path.join(folder, "requirements")
+        listed = (
+            sorted(f"requirements/{each.name}" for each in os.scandir(inner) if each.is_file()) if os.path.isdir(inner) else []
+        )
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
+    locks = [name for name in _LOCKS if name in names]
+    found = [*locks, *_projects(folder, names, locks), *_requirements([*names, *listed]), *_images(names)]
+    if not found:
+        raise InputError("is a folder without a lock file, requirements, pyproject.toml, environment.yml or Dockerfile", folder)
+    shown = "" if folder in (".", "") else folder
+    return [os.path.join(shown, name) for name in found[:_MOST]]
+
+
+def _projects(folder: str, names: list[str], locks: list[str]) -> Iterable[str]:
+    from compat.formats.registry import read_listings
+
+    for group in _PROJECTS:
+        for name in group:
+            if name not in names or any(lock in locks for lock in _LOCKED_BY.get(name, ())):
+                continue
+            try:
+                listings = read_listings(os.path.join(folder, name))
+            except InputError:
+                listings = ()
+                yield name  # the check says what is wrong
+            if any(each.entries or each.elsewhere for each in listings):
+                yield name
+                break
+
+
+def _requirements(names: list[str]) -> Iterable[str]:
+    for name in names:
+        stem, ending = os.path.splitext(name.lower())
+        is_list = "requirements" in stem and ending in (".txt", ".in")
+        is_environment = stem.startswith("environment") and ending in (".yml", ".yaml")
+        if (is_list or is_environment) and not (ending == ".in" and f"{name[:-3]}.txt" in names):
+            yield name
+
+
+def _images(names: list[str]) -> Iterable[str]:
+    for name in names:
+        lower = name.lower()
+        named = lower.startswith(_IMAGES) or lower.endswith((".dockerfile", ".containerfile", ".def"))
+        is_yaml = lower.endswith((".yml", ".yaml"))
+        if named and not lower.endswith(_NO_IMAGE) and is_yaml == lower.startswith(("compose", "docker-compose", "cog")):
+            yield name

@@ -16,9 +16,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compat.api.commands import checked, command_named, nearest
+from compat.api.commands import Options, checked, command_named, nearest
 from compat.api.inputs import Subject, read_subject
-from compat.api.options import Options
 from compat.api.report import config_of, report_of
 from compat.formats.described import parse_described
 from compat.model import Environment, Report

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from compat.api.commands import Options
     from compat.api.inputs import Subject
-    from compat.api.options import Options
     from compat.checks.choices import Requested
     from compat.formats.listing import Listing
     from compat.formats.project.config import Ignore, ProjectConfig, Target

@@ -1,23 +1,24 @@
-"""What an incomplete file installs: its pins, if they are all, and otherwise what uv resolves today."""
+"""What an incomplete file installs: its pins, if they are all, otherwise what uv resolves today; pins no installer takes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
-from compat.model import Distribution, Source, of_no_index
+from compat.model import Distribution, Finding, Source, of_no_index
 from compat.records import replace
 from compat.redact import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from compat.index import Index
     from compat.index.records import File
     from compat.repair.plan import Means
+    from compat.repair.target import Target
     from compat.repair.target import Target as Machine
     from compat.repair.uv import Question
+
 
 INDEX = Source("index")
 RESOLVED = "packages that uv resolves today"
@@ -50,7 +51,6 @@ def unresolved(case: Case) -> Case:
 
 def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
-    from compat.api.unserved import unserved
     from compat.repair.target import Target
 
     copies = [copy for copy in case.environment.distributions or () if copy.version is not None and not of_no_index(copy)]
@@ -189,3 +189,31 @@ def _as_built(copy: Distribution, taken: str | None) -> Distribution:
     """A pin with the local version of the build that the installer chooses."""
     same = taken is not None and copy.version is not None and taken.partition("+")[0] == copy.version
     return replace(copy, version=taken) if same else copy
+
+
+_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+
+
+def unserved(pins: Mapping[str, str], target: Target, index: Index) -> dict[str, Finding]:
+    """The pins with files on an index, none of which the target takes, each with the error to be fixed."""
+    files = index.files_of_pins(pins.items())
+    lost = {name: found for (name, _), found in files.items() if found and not any(_takes(target, each) for each in found)}
+    return {name: _finding(name, pins[name], found, target) for name, found in lost.items()}
+
+
+def _takes(target: Target, file: File) -> bool:
+    return target.accepts_python(file.requires_python) and (file.kind != "wheel" or target.takes(file.tags))
+
+
+def _finding(name: str, version: str, files: tuple[File, ...], target: Target) -> Finding:
+    rejected = [each.requires_python for each in files if not target.accepts_python(each.requires_python)]
+    title = f"{name} {version} has no wheel for Python {target.minor} on this platform"
+    why = "It has no source distribution either, so that installers find no version of it."
+    if len(rejected) == len(files):
+        title = f"{name} {version} does not support Python {target.minor}"
+        why = f"It declares Requires-Python {rejected[0]}; installers reject it."
+    return Finding(
+        rule=f"wheels-{name}", origin="release", verdict="hit", severity="error", effect="install", title=title, why=why,
+        confidence="confirmed", packages={name: version}, facts=("python",), evidence=(_TAGS,),
+        here=f"{name} {version}, Python {target.minor}",
+    )  # fmt: skip

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 _WORDS = ("task", "trainer", "model", "launcher", "precision", "quantization")

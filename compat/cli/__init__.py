@@ -6,8 +6,7 @@ import gc
 import os
 import sys
 
-from compat.api.commands import COMMANDS, command_named
-from compat.api.options import Options
+from compat.api.commands import COMMANDS, Options, command_named
 from compat.cli.options import asks_for_help, parse
 from compat.errors import InputError, Undecided, printable, unexpected
 from compat.output.stream import emit

@@ -13,7 +13,7 @@ from compat.rules.compiled import open_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 _PRECEDENCE = (2, 1, 3, 0)
@@ -73,14 +73,14 @@ def _expanded(operand: str) -> list[str]:
 
     if not os.path.isdir(operand):
         return [operand]
-    from compat.formats.folder import files_in
+    from compat.api.inputs import files_in
 
     return files_in(operand)
 
 
 def _here() -> list[tuple[str, str]]:
     """Return the files of the working directory that list what gets installed."""
-    from compat.formats.folder import files_in
+    from compat.api.inputs import files_in
 
     try:
         return [("file", name) for name in files_in(".")]

@@ -8,7 +8,7 @@ from compat.errors import InputError
 from compat.output.stream import emit
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -14,7 +14,7 @@ from compat.rules.compiled import Matrix, open_matrix
 from compat.syntax.json import read_text
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 _LIMIT = 256 * 1024 * 1024

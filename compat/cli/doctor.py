@@ -11,8 +11,8 @@ from compat.rules.compiled import Matrix, open_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from compat.api.commands import Options
     from compat.api.machine import Machine
-    from compat.api.options import Options
     from compat.checks.memory import Memory
     from compat.model import Report
     from compat.probe.request import ProbeReport

@@ -15,7 +15,7 @@ from compat.output.stream import dumped, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.probe.request import ProbeResult
 
 

@@ -12,8 +12,8 @@ from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
     from compat.api.case import Case
+    from compat.api.commands import Options
     from compat.api.fixing import Written
-    from compat.api.options import Options
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
 

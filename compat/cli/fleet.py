@@ -13,7 +13,7 @@ from compat.output.stream import emit, emit_json
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -14,7 +14,7 @@ from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 _FILE = "pyproject.toml"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -5,8 +5,7 @@ Importing and running ``argparse`` would take half the time budget of a check, s
 
 from __future__ import annotations
 
-from compat.api.commands import Command, checked, option_named
-from compat.api.options import Options
+from compat.api.commands import Command, Options, checked, option_named
 from compat.errors import InputError
 
 TYPE_CHECKING = False

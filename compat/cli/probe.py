@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from compat.api.commands import Options
 from compat.api.machine import read_machine
-from compat.api.options import Options
 from compat.api.probe import probe
 from compat.errors import InputError, printable
 from compat.machine.interpreter import default_target, target_at

@@ -14,7 +14,7 @@ from compat.rules.compiled import EVIDENCE_FIELDS, evidence_of, open_matrix
 from compat.rules.conditions import in_words
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.rules.compiled import BoundEvidence
     from compat.rules.rule import Example, FixTemplate, Rule
 

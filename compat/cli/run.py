@@ -13,7 +13,7 @@ from compat.errors import InputError
 from compat.integrations.guard import GUARDED, KnownBad, check_command
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -19,7 +19,7 @@ from compat.records import record
 from compat.tables.declared import Declared
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.interfaces.code.explained import Reason
     from compat.interfaces.code.needs import Code
 

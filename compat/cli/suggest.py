@@ -15,7 +15,7 @@ from compat.redact import excerpt
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.repair.plan import Plan
     from compat.repair.target import Need, Target
 

@@ -13,7 +13,7 @@ from compat.output.terminal import wrapped
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
     from compat.interfaces.rows import Row, Rows
 
 _TIERS = {

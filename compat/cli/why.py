@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.api.planning import planning
+from compat.api.planning import Why, planning
 from compat.errors import InputError
 from compat.model import normalized
 from compat.output.graph import dot, holding, picture, said
@@ -14,13 +14,12 @@ from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
-    from compat.api.why import Why
+    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:
     """Print its dependents, and the other changes needed to move it to its newest release or to ``--to``."""
-    from compat.api.why import why
+    from compat.api.planning import why
     from compat.repair.problem import Policy
 
     if not options.operands:

@@ -20,7 +20,7 @@ from compat.api.fleet import Gathered, expand, ranged
 from compat.errors import InputError, Undecided, printable
 
 if TYPE_CHECKING:
-    from compat.api.options import Options
+    from compat.api.commands import Options
 
 _TIMEOUT = 120
 

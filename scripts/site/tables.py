@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
-from compat.api.options import Options
+from compat.api.commands import Options
 from compat.api.report import choose
 from compat.checks import judged
 from compat.model import Distribution, Environment, Finding

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compat.api.commands import Options
 from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
-from compat.api.options import Options
 from compat.checks.fleet import compare
 from compat.errors import InputError
 from compat.output.fleet import fleet_text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from compat.api.inputs import files_in
 from compat.errors import InputError
-from compat.formats.folder import files_in
 
 PROJECT = "[project]\nname = 'toy'\ndependencies = ['torch==2.2.0']\n"
 SETUP = "from setuptools import setup\nsetup(install_requires=['torch==2.2.0'])\n"

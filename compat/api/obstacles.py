@@ -1,30 +1,34 @@
-"""Requirements files with lines that contradict each other: which of them to keep.
+"""What ``fix`` does where a file cannot be planned as it is: lines that contradict each other, a Python that is too old for the
+releases that fix an error, and torch from conda's channel, which ended.
 
-One of the lines is kept, that with which uv resolves the file and the fewest errors remain. What then remains is planned as for
-any other file.
+Of contradicting lines one is kept, that with which uv resolves the file and the fewest errors remain. The newest Python that
+the pins have wheels for may be so old that no release for it works on the target's GPU: an expert moves the pins that keep it
+back instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, product
 
 from compat.api.case import Case, read_again
 from compat.api.planning import planner_of
 from compat.api.resolution import completed, unresolved
 from compat.checks.choices import Requested
+from compat.checks.conda_torch import CHANNEL, LAST
 from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
 from compat.formats.listing import Entry, Listing
 from compat.formats.registry import format_of, read_content
 from compat.formats.requirements.edit import edit_to_one
-from compat.model import Finding
+from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Planner
+from compat.repair.plan import Plan, Planner
+from compat.repair.problem import BESIDE
 from compat.versions import key_of
 
-_MOST = 8
+_MOST_CHOICES = 8
 """Maximum number of choices that are resolved."""
 
 
@@ -80,7 +84,7 @@ def settled(case: Case, planner: Planner) -> Settled | None:
     if not all(ways):
         texts = (fix.text for each, choices in zip(found, ways) if not choices for fix in each.finding.fixes)
         return Settled(tuple(each.finding for each in found), (), (), case, planner, "; ".join(texts))
-    tried = [_tried(choices, case, planner) for choices in islice(product(*ways), _MOST)]
+    tried = [_tried(choices, case, planner) for choices in islice(product(*ways), _MOST_CHOICES)]
     best = min(tried, key=lambda each: (not each.resolves, len(each.planner.errors)))
     changes = tuple(_change(each, best, tried) for each in best.choices)
     return Settled(tuple(each.finding for each in best.choices), changes, best.edits, best.case, best.planner)
@@ -140,3 +144,70 @@ def _change(choice: _Choice, best: _Tried, tried: list[_Tried]) -> Change:
         fewer = all(len(each.planner.errors) > len(best.planner.errors) for each in resolved)
         why += f"; {kept} has fewer errors" if fewer else "; uv resolves the file with either, so the newer one is kept"
     return Change(name, before, kept, direct=True, why=why)
+
+
+_MOST_PYTHONS = 3
+"""Maximum number of newer Pythons that are tried."""
+
+
+def for_newer_pythons(
+    case: Case, planner: Planner, left: Collection[Finding], keep: Sequence[str]
+) -> Iterator[tuple[Case, Planner]]:  # fmt: skip
+    """The case and its planner for the next newer Pythons; ``planner`` is the one that left the errors ``left``.
+
+    None unless the Python was inferred from the pins of a file that an installer completes, and newer releases of the packages
+    of the errors are for other Pythons.
+    """
+    if case.listing is None or case.whole or not left or not planner.for_other_pythons(left):
+        return
+    why = "; ".join(dict.fromkeys(each.title for each in left))
+    for python in case.newer[:_MOST_PYTHONS]:
+        bare = unresolved(case)
+        environment = replace(bare.environment, python=python)
+        bare = replace(bare, environment=environment, told=(f"Python {python}", *bare.told[1:]), pythons=(), newer=())
+        after = completed(read_again(bare, case.listing, planner.means), planner.means)
+        note = f"no plan for Python {case.environment.python} fixes everything ({why}); this one is for Python {python}"
+        yield replace(after, notes=(note, *after.notes)), planner_of(after, planner.problem.policy, planner.means, keep)
+
+
+_FORGE = "conda-forge"
+_EDITED = ("environment.yml", "shell", "dockerfile")
+"""Kinds of files whose conda packages are edited."""
+_OF_CHANNEL = ("pytorch-cuda", "pytorch-mutex", "torchtriton")
+"""Packages of the channel that only its own builds of torch take."""
+
+
+def from_conda_forge(plan: Plan, case: Case) -> Plan:
+    """The plan that takes torch and its companions from conda-forge, if it is past the end of the channel; refused for a file
+    that pins every build."""
+    copies = {copy.name: copy for copy in case.environment.distributions or () if copy.source and copy.source.kind == "conda"}
+    torch = next((each for each in plan.changes if each.name == "torch" and each.name in copies), None)
+    if torch is None or torch.after is None or key_of(torch.after) <= key_of(LAST) or not _is_of_channel(copies["torch"]):
+        return plan
+    if case.listing is None or case.listing.kind not in _EDITED or (case.whole and case.listing.complete):
+        refused = f"conda's channel pytorch ended with {LAST}, and this file pins every build: take pytorch from {_FORGE}"
+        return replace(plan, refused=plan.refused or refused)
+    why = f"conda's channel pytorch ended with {LAST}: torch {torch.after} is from {_FORGE}"
+    moved = tuple(_moved(each) if each.name in copies else each for each in plan.changes)
+    gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
+    told = f"from {_FORGE}, unchecked: what is pinned to another CUDA release than its build has to move by hand"
+    changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
+    return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
+
+
+def _is_of_channel(copy: Distribution) -> bool:
+    details = copy.source.details if copy.source is not None else {}
+    return str(details.get("channel") or CHANNEL).rpartition("/")[2] == CHANNEL
+
+
+def _moved(change: Change) -> Change:
+    """A conda package of the plan, from conda-forge; its builds of torch for CUDA are preferred to those for the CPU."""
+    if change.after is None or change.name not in ("torch", *BESIDE):
+        return change
+    variant = {"variant": "cuda*"} if change.name == "torch" else {}
+    return replace(change, source=Source("conda", {"channel": _FORGE, **variant}))
+
+
+def _gone(copy: Distribution, why: str) -> Change:
+    before = copy.version or (copy.specifier or "").removeprefix("==").removesuffix(".*")
+    return Change(copy.name, before, None, why=why, before_source=copy.source)
