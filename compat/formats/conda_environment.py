@@ -1,11 +1,13 @@
-"""conda's ``environment.yml``: its packages, its ``pip:`` section, its Python requirement, and how they are edited.
+"""conda's ``environment.yml`` and ``conda list``: packages, the ``pip:`` section, the Python requirement, and their edits.
 
 An exported environment has version and build of every package. Others have ranges: ``=1.2`` is interpreted by
-``compat.formats.conda_spec``. Line selectors (``# [linux]``) are comments that conda-lock interprets.
+``compat.formats.conda_spec``. Line selectors (``# [linux]``) are comments that conda-lock interprets. Text files are those of
+``conda list --export`` (``name=version=build``) and ``--explicit``, or specifications alone.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,18 +18,23 @@ from compat.formats.conda_lock import lock_commands, platform_marker, selector_m
 from compat.formats.conda_spec import MatchSpec, channel_of, conda_distribution, parse_match_spec, rewritten_spec
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
-from compat.formats.listing import ROOT, Edge, Entry, Listing
+from compat.formats.jobs import check_size
+from compat.formats.listing import ROOT, Edge, Entry, Listing, check_entries
 from compat.formats.registry import Commands, Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.lines import Requirement, statements_of
-from compat.model import Environment
-from compat.records import record
+from compat.formats.requirements.requirement import INDEX
+from compat.model import Distribution, Environment, normalized
+from compat.records import record, replace
 from compat.redact import without_secrets
 from compat.syntax.yaml import Document, Value
 from compat.versions import is_version, ranges_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from compat.formats.edit.installer import Installer
+
 
 _LONGEST = 1000
 """Characters; longer lines are not searched for a selector."""
@@ -312,3 +319,68 @@ class _Editor:
         text = newline.join(lines)
         closed = file.text[start:end].endswith(("\n", "\r"))
         return (end, end, text + newline) if closed else (end, end, newline + text)
+
+
+_PLATFORM = re.compile(r"# platform: (linux|osx|win)-(\S+)")
+_SYSTEMS = {"linux": "linux", "osx": "darwin", "win": "windows"}
+_MACHINES = {"64": "x86_64", "arm64": "arm64", "aarch64": "aarch64", "ppc64le": "ppc64le", "32": "x86"}
+
+
+class CondaList(Format):
+    """A list of conda packages, as ``conda create --file`` takes it; :class:`InputError` for an invalid line.
+
+    ``complete`` is set for an export, where every package has its build.
+    """
+
+    kind = "conda list"
+    by_hand = "install the releases with conda, and export the environment again"
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        check_size(path, text, "a list of conda packages")
+        entries: list[Entry] = []
+        python = None
+        exact = True
+        for number, line in _lines(text):
+            check_entries(len(entries) + 1, path, number)
+            found, is_exact = _package(path, number, line)
+            exact = exact and is_exact
+            entries.append(Entry(found, number))
+            if found.name == "python":
+                python = found.version
+        platform = _PLATFORM.search(text)
+        context = Environment(
+            python=python if python is not None and python.count(".") == 2 else None,
+            os=None if platform is None else _SYSTEMS[platform[1]],
+            machine=None if platform is None else _MACHINES.get(platform[2]),
+        )
+        short = python is not None and context.python is None
+        return (
+            Listing(
+                path, self.kind, tuple(entries), complete=exact and bool(entries), context=context,
+                requires_python=f"=={python}.*" if short else None,
+            ),
+        )  # fmt: skip
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = whole.removeprefix("\ufeff").strip()
+        if line and not line.startswith(("#", "@")):
+            yield number, line
+
+
+def _package(path: str, number: int, line: str) -> tuple[Distribution, bool]:
+    """Return the package of a line, and whether the line names one build of it."""
+    name, _, rest = line.partition("=")
+    version, _, build = rest.partition("=")
+    if build.startswith("pypi"):  # exported from pip: ``accelerate=0.20.3=pypi_0``
+        return Distribution(normalized(name), version, INDEX), True
+    try:
+        spec = parse_match_spec(line.partition("#")[0])
+    except ValueError as problem:
+        raise InputError(f"expected a conda package: {problem}", path, number) from None
+    details = {"channel": channel_of(spec.name, spec.channel, ()), "spec": spec.unclear}
+    found = conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier)
+    if found.version is None and version and build and version[:1].isdecimal():
+        found = replace(found, version=version, specifier=None)
+    return found, spec.exact

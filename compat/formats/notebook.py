@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
-from compat.formats.installs.shell import ShellSteps
+from compat.formats.installs.shell import ShellSteps, mentions_install
 from compat.formats.installs.steps import Installs, Step, alternatives
-from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing

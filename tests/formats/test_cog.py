@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.formats.cog import Cog
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
+from compat.formats.image_files import Cog
 from tests.formats.listings import lines, pins
 
 TEXT = """\

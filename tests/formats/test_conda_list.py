@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.errors import InputError
-from compat.formats.conda_list import CondaList
+from compat.formats.conda_environment import CondaList
 from compat.formats.registry import format_of
 from tests.formats.listings import lines, pins
 

@@ -9,7 +9,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
-from compat.formats.makefile import Makefile
+from compat.formats.scripts import Makefile
 from tests.formats.listings import lines, pins
 
 TEXT = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
-from compat.formats.nox import Nox
+from compat.formats.test_runners import Nox
 from tests.formats.listings import lines, pins
 
 TEXT = """\

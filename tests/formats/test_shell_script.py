@@ -11,7 +11,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.registry import read_listings
-from compat.formats.shell import read_shell_script
+from compat.formats.scripts import read_shell_script
 from compat.model import Workload
 from tests.formats.listings import lines, pins
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
+from compat.formats.image_files import Singularity
 from compat.formats.registry import format_of
-from compat.formats.singularity import Singularity
 from tests.formats.listings import lines, pins
 
 TEXT = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
-from compat.formats.tox import Tox
+from compat.formats.test_runners import Tox
 from tests.formats.listings import lines, pins
 
 TEXT = """\

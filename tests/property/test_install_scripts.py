@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compat.errors import InputError
 from compat.formats.notebook import read_notebook
-from compat.formats.shell import read_shell_script
+from compat.formats.scripts import read_shell_script
 
 PIECES = st.sampled_from([
     "pip install ", "a==1 ", "b>=2 ", "-r r.txt ", "-c c.txt ", "if x; then\n", "else\n", "elif y; then ", "fi\n", "case $1 in\n", "a) ", ";;\n",

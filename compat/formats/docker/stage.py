@@ -13,9 +13,8 @@ from compat.formats.docker.text import HereDocument, Instruction
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, Opened
-from compat.formats.installs.shell import ShellSteps
+from compat.formats.installs.shell import ShellSteps, installs_unread, mentions_install
 from compat.formats.installs.steps import Installs
-from compat.formats.installs.unread import installs_unread, mentions_install
 from compat.formats.installs.words import AT_RUN_TIME, Command
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS

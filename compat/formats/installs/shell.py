@@ -1,22 +1,67 @@
-"""Shell text → its install commands, with their lines and branches, and its other commands. Nothing is run."""
+"""Shell text → its install commands, with their lines and branches, and its other commands. Nothing is run.
+
+Commands that install something in a way that is not read are named instead of being passed over.
+"""
 
 from __future__ import annotations
 
 import posixpath
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
-from compat.formats.installs.command import install_of
+from compat.errors import InputError
+from compat.formats.installs.command import install_of, is_pip_name
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.unread import installs_unread, mentions_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
 from compat.syntax.shell_scripts import unrolled
-from compat.workload.wrappers import handed_to_shell, reads_script
+from compat.workload.wrappers import ELSEWHERE, SHELLS, handed_to_shell, program_name, reads_script, unwrapped
+
+_INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
+_HARMLESS = (
+    *ELSEWHERE, "cat", "tee", "grep", "sed", "which", "alias", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf",
+    "yum", "zypper", "brew", "npm", "rm", "ls",
+)  # fmt: skip
+"""Programs to which the name of an installer is data, or a package of the system."""
+_COMMAND = re.compile(r"(?:^|[\s;&|(\"'/])(?:pip[\d.]*|uv pip|conda|mamba|micromamba)[\"',\s]+(?:-\S+\s+)*install\b")
+
+
+def mentions_install(text: str) -> bool:
+    """Whether a text contains what looks like an install command."""
+    return "install" in text and _COMMAND.search(text) is not None
+
+
+def installs_unread(command: ShellCommand) -> str | None:
+    """Return the program that installs something unread, of a command that no reader of install commands understood."""
+    try:
+        rest = unwrapped(command.words, {})
+    except InputError:
+        rest = list(command.words)
+    name = program_name(rest[0]) if rest else ""
+    if not name or name in _HARMLESS:
+        return None
+    if any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word)):
+        return name
+    runs_code = name in SHELLS or name.rstrip("0123456789.") in ("python", "perl")
+    texts = [word for word in rest[1:] if " " in word] if runs_code else []
+    return name if any(map(mentions_install, [*texts, *([command.taken or ""] if runs_code else [])])) else None
+
+
+def _is_installer(word: str) -> bool:
+    name = program_name(word)
+    return name in _INSTALLERS or is_pip_name(name)
+
+
+def _installs(words: Sequence[str]) -> bool:
+    """Whether the words behind the name of an installer install something."""
+    commands = [word for word in words if not word.startswith("-")][:2]
+    return (commands[1:] if commands[:1] == ["pip"] else commands)[:1] in (["install"], ["add"], ["sync"])
+
 
 _TESTS = ("[", "[[", "test", "command", "which", "grep", "type", "hash")
 _WIDEST = 1 << 14

@@ -1,22 +1,142 @@
-"""``setup.cfg``: the requirements that setuptools reads from ``[options]`` and ``[options.extras_require]``."""
+"""``setup.cfg``: the requirements of ``[options]`` and ``[options.extras_require]``, collected with their places.
+
+:class:`Collected` also takes those of ``setup.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compat.formats.edit.changes import requirement_for
+from compat.formats.edit.changes import Statement, requirement_for
+from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.edit.files import line_end
-from compat.formats.edit.spans import Span, edit_spans
+from compat.formats.include import Includes, NotRead
+from compat.formats.listing import ROOT, Listing
+from compat.formats.locks.tables import Table
+from compat.formats.project.draft import Draft, specifier_of
 from compat.formats.registry import Format
-from compat.formats.setuptools.listing import Collected
+from compat.formats.requirements.file import decode, read_requirements
+from compat.formats.requirements.requirement import Unnamed, parse_requirement
+from compat.model import normalized
+from compat.records import replace
+from compat.redact import excerpt
 from compat.syntax.ini import parse_ini
+from compat.syntax.toml import Places
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit, Replacement
-    from compat.formats.listing import Listing
     from compat.syntax.ini import Ini, IniOption
+
+
+class Collected:
+    """What a project requires, as read so far: the draft of its listing, and the statements that can be edited."""
+
+    def __init__(self, path: str, name: str | None) -> None:
+        self.path = path
+        self.statements: list[Statement[Span | None]] = []
+        self._draft = Draft(Table({}, path), Places(""), None, None if name is None else normalized(name))
+        self._includes = Includes(path)
+        self._seen: set[tuple[str, int | None, str, int]] = set()
+        self._computed: dict[str, list[int]] = {}
+        self._conditional: dict[tuple[str, int], list[str]] = {}
+
+    def node(self, extra: str) -> tuple[int, str | None]:
+        """Return the node of an extra and the marker in its name: ``dev:python_version < "3.8"``; "" is the project itself."""
+        name, _, marker = extra.partition(":")
+        return (self._draft.choice("extra", name.strip()) if name.strip() else ROOT), marker.strip() or None
+
+    def note(self, line: int, text: str) -> None:
+        self._draft.notes.append(f"{self.path}:{line}: {text}")
+
+    def not_read(self, line: int, text: str) -> None:
+        """Add something that only running the code decides, or another file."""
+        place = f"{self.path}:{line}: {text}"
+        if place not in self._draft.elsewhere:
+            self._draft.elsewhere.append(place)
+
+    def computed(self, key: str, line: int) -> None:
+        """Add a line that computes requirements in a way that was not followed."""
+        if line not in self._computed.setdefault(key, []):
+            self._computed[key].append(line)
+
+    def conditional(self, key: str, requirement: str, line: int) -> None:
+        """Add a requirement that depends on the undecided condition of a line."""
+        words = " ".join(requirement.split())
+        found = self._conditional.setdefault((key, line), [])
+        if words and words not in found and not words.startswith("#"):
+            found.append(excerpt(words, 60))
+
+    def python(self, text: str, line: int) -> None:
+        """Set the supported Pythons from ``python_requires``."""
+        try:
+            self._draft.requires_python = specifier_of(parse_requirement(f"python {text.strip().rstrip(',')}"))
+        except ValueError:
+            self.note(line, f"python_requires: {excerpt(text, 60)!r} is not a version specifier; it was ignored")
+
+    def requirement(
+        self, text: str, line: int, node: tuple[int, str | None], key: str, *, file: str | None = None, span: Span | None = None
+    ) -> None:
+        """Add one requirement, as setuptools reads it: a line that may be empty or end with a comment."""
+        text = text.strip()
+        text = "" if text.startswith("#") else text.partition(" #")[0].rstrip(" \\")
+        place = f"{file or self.path}:{line}"
+        if not text:
+            return
+        try:
+            found = parse_requirement(text)
+        except Unnamed as problem:
+            self._draft.notes.append(f"{place}: {problem}; skipped")
+            return
+        except ValueError:
+            self._draft.notes.append(f"{place}: {key}: {excerpt(text, 60)!r} is not a requirement (PEP 508); skipped")
+            return
+        parent, marker = node
+        if marker is not None and found.marker is None:
+            try:
+                found = replace(found, marker=parse_requirement(f"x; {marker}").marker)
+            except ValueError:
+                self._draft.notes.append(f"{place}: the condition {excerpt(marker, 60)!r} of an extra is not a marker; ignored")
+        if (found.name, line, file or "", parent) in self._seen:
+            return
+        self._seen.add((found.name, line, file or "", parent))
+        if file is None and all(each.line != line or each.found.name != found.name for each in self.statements):
+            self.statements.append(Statement(found, self.path, line, span))
+        self._draft.add(found, line, parent, file)
+
+    def file(self, name: str, line: int, node: tuple[int, str | None], key: str) -> None:
+        """Add what a requirements file of the project lists; a file of which only some lines matter is a note."""
+        opened = self.open(name, f"{key} {node[0]}")
+        if isinstance(opened, NotRead):
+            self.not_read(line, f"{name} ({key}) was not read: {opened}")
+            return
+        for listing in read_requirements(opened[0], decode(opened[1], opened[0])):
+            self._draft.notes += listing.notes
+            self._draft.elsewhere += listing.unread
+            for entry in listing.entries:
+                self._draft.add(entry.distribution, entry.line, node[0], entry.file or listing.file)
+
+    def open(self, name: str, purpose: str) -> tuple[str, bytes] | NotRead:
+        """Return path and content of a file of the project, or the reason why it is not opened."""
+        try:
+            return self._includes.open(self.path, name, purpose, 1) or NotRead("it was read before")
+        except NotRead as reason:
+            return reason
+
+    def listing(self, kind: str) -> Listing:
+        for key, lines in self._computed.items():
+            self.not_read(lines[0], f"{key} is computed in ways that were not followed{_and_lines(lines[1:])}")
+        for (key, line), texts in self._conditional.items():
+            if texts:
+                listed = ", ".join(texts[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")
+                depend = "depends" if len(texts) == 1 else "depend"
+                self.not_read(line, f"{listed} ({key}) {depend} on this condition: not read")
+        return self._draft.listing(kind)
+
+
+def _and_lines(lines: list[int]) -> str:
+    return f" (lines {', '.join(map(str, lines[:8]))}, too)" if lines else ""
 
 
 class SetupCfg(Format):

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.edit.changes import requirement_for
-from compat.formats.edit.spans import Span, edit_spans
+from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.include import NotRead
 from compat.formats.project.inline import PythonScript
 from compat.formats.registry import Commands
 from compat.formats.requirements.lines import decode
 from compat.formats.setuptools.code import Followed
-from compat.formats.setuptools.listing import Collected
-from compat.formats.setuptools.setup_cfg import read_configuration
+from compat.formats.setuptools.setup_cfg import Collected, read_configuration
 from compat.formats.setuptools.values import Text, Unknown, Value, lines_of
 from compat.syntax.python import Positions
 from compat.workload.notebook import parsed

@@ -7,7 +7,7 @@ import pytest
 from compat.checks.selections import judged_listing
 from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.edit.changes import Change
-from compat.formats.shell import ShellScript
+from compat.formats.scripts import ShellScript
 from compat.model import Accelerator, Environment, Source
 from compat.rules.compiled import in_memory
 
