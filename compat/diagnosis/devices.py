@@ -1,21 +1,99 @@
-"""What is known of the GPU, and of torch's CUDA, in explanations of messages that name neither."""
+"""What is known of the GPU and of torch's CUDA where a message names neither, and the builds of torch that fit them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.gpu_code import JETSON
+from compat.checks.questions import implied_by
 from compat.checks.rocm_code import override_for
-from compat.checks.torch_build import major, stack_of
-from compat.diagnosis.torch_wheels import for_gpu
-from compat.model import Fix
-from compat.tables.builds import open_code_tables
+from compat.checks.torch_build import major, public, stack_of, torch_for
+from compat.diagnosis.frame_packages import version_of
+from compat.model import Environment, Fix
+from compat.records import replace
+from compat.tables.builds import TorchBuild, open_code_tables
+from compat.tables.declared import open_declared
 from compat.tables.hardware import branch_for
+from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.model import Accelerator
     from compat.rules.facts import Facts
+
+
+_DRIVER_FOUND = re.compile(r"\(found version (?P<number>\d{4,6})\)")
+_CODE_OF_GPU = re.compile(r"sm_(?P<major>\d{1,2})(?P<minor>\d)")
+
+
+def for_driver(said: str, facts: Facts) -> tuple[Fix, ...]:
+    """Return a torch that runs with the driver, whose CUDA the message has (``found version 11040``) or whose release is known.
+
+    A driver runs every build for its major release of CUDA or an older one.
+    """
+    tables = open_code_tables()
+    branch = (facts.environment.driver or "").partition(".")[0]
+    found = _DRIVER_FOUND.search(said)
+    newest = int(found["number"]) // 1000 if found is not None else None
+    if newest is None and branch.isascii() and branch.isdigit():
+        newest = max((release for release, floor in tables.floors if floor <= int(branch)), default=None)
+    if newest is None:
+        return ()
+    of = f"a torch for CUDA {newest}, which this driver supports"
+    return tuple(_fitting(lambda build: build.cuda != "" and major(build.cuda) <= newest, of, facts))
+
+
+def for_gpu(code: str, facts: Facts) -> tuple[Fix, ...]:
+    """Return a torch with code for an architecture (``sm_61``)."""
+    tables, match = open_code_tables(), _CODE_OF_GPU.fullmatch(code)
+    if match is None:
+        return ()
+    capability = f"{match['major']}.{match['minor']}"
+
+    def runs(build: TorchBuild) -> bool:
+        return bool(build.codes) and tables.runs(capability, build.codes, build.ptx, build.cuda) is True
+
+    return tuple(_fitting(runs, f"a torch with code for {code}", facts))
+
+
+def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Iterator[Fix]:
+    """Yield another build of the installed release that fits, and the newest release that has one.
+
+    If an installed release pins torch, the pinned one is meant, and another is no fix.
+    """
+    tables = open_code_tables()
+    here = version_of("torch", facts)
+    pinned = implied_by(_as_released(facts.environment), open_declared()).get("torch") if here is None else None
+    here = here if pinned is None else pinned.version
+    release = public(here) if here is not None and is_version(here) else None
+    if pinned is not None and release is not None and (build := _build(release, fits)) is not None:
+        yield torch_for(release, build.cuda, f"{text}; {pinned.by} requires this release")
+        return
+    newest = next((each for each in sorted(tables.torch, key=key_of, reverse=True) if _build(each, fits) is not None), None)
+    for each in dict.fromkeys((release, newest)):
+        build = None if each is None else _build(each, fits)
+        if build is not None and each is not None:
+            if not build.default:
+                yield torch_for(each, build.cuda, text)
+            elif each != release:
+                kind = "pin" if release is None else "downgrade" if key_of(each) < key_of(release) else "upgrade"
+                yield Fix(kind, "torch", f"=={each}", text, f'pip install "torch=={each}"')
+
+
+def _as_released(environment: Environment) -> Environment:
+    """Return the environment with the packages of an image as releases: images install what the release requires."""
+    copies = environment.distributions or ()
+    released = (
+        replace(copy, source=None) if copy.source is not None and copy.source.kind == "image" else copy for copy in copies
+    )
+    return replace(environment, distributions=tuple(released))
+
+
+def _build(release: str, fits: Callable[[TorchBuild], bool]) -> TorchBuild | None:
+    """Return the build of a release for x86-64 that fits: the default one, or else that for the newest CUDA."""
+    builds = [each for each in open_code_tables().torch_builds(release) if each.machine == "x86_64" and each.cuda]
+    return max(filter(fits, builds), key=lambda each: (each.default, key_of(each.cuda)), default=None)
 
 
 _SUFFIXED = ("nvidia-cudnn", "nvidia-nccl", "nvidia-cusparselt", "nvidia-nvshmem")

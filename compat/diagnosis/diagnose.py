@@ -15,9 +15,8 @@ from compat.checks import derived_findings
 from compat.diagnosis.explanations import GENERAL, between, explained
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
-from compat.diagnosis.message_advice import met
 from compat.diagnosis.raised_messages import raised
-from compat.diagnosis.stated import told
+from compat.diagnosis.stated import met, told
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone

@@ -11,21 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.torch_build import name_and_code
-from compat.diagnosis.devices import cuda_wheel, driver_of, only_kind, overrides, torch_for_device
-from compat.diagnosis.failed_builds import failed_builds, not_offered
+from compat.diagnosis.changed_names import of_new_function
+from compat.diagnosis.devices import cuda_wheel, driver_of, for_driver, for_gpu, only_kind, overrides, torch_for_device
 from compat.diagnosis.frame_packages import meeting, version_of
-from compat.diagnosis.installations import incomplete, not_importable, violated
+from compat.diagnosis.installations import failed_builds, incomplete, not_importable, not_offered, violated
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
-from compat.diagnosis.library_owners import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
+from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
-from compat.diagnosis.named_calls import with_call
-from compat.diagnosis.new_functions import of_new_function
+from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import resolved
 from compat.diagnosis.stated import stated
+from compat.diagnosis.symptoms import SYMPTOMS
 from compat.diagnosis.symptoms.symptom import Symptom
-from compat.diagnosis.symptoms.table import SYMPTOMS
-from compat.diagnosis.torch_wheels import for_driver, for_gpu
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
-from compat.diagnosis.class_homes import home, homes
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     called,
@@ -23,9 +22,17 @@ from compat.diagnosis.frame_packages import (
     where,
     written_before,
 )
+from compat.diagnosis.missing_names import Named, home, homes, of_older, of_older_method
 from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
-from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import of_attribute, of_flags, of_keyword, of_member, of_name, of_positional
+from compat.diagnosis.named_releases import (
+    of_attribute,
+    of_flags,
+    of_keyword,
+    of_member,
+    of_name,
+    of_positional,
+    spelled_otherwise,
+)
 from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass, unused_by_model
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
@@ -41,10 +48,7 @@ from compat.diagnosis.python_messages import (
     lack_in,
     of_release,
 )
-from compat.diagnosis.refused_options import refused_options
-from compat.diagnosis.refused_values import refused_values
-from compat.diagnosis.shown_releases import of_older, of_older_method
-from compat.diagnosis.spellings import spelled_otherwise
+from compat.diagnosis.refused import refused_options, refused_values
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace

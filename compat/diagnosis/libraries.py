@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, version_of
-from compat.diagnosis.library_owners import (
+from compat.diagnosis.loader import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
     CUDAS,
+    LOADER,
     OF_SYSTEM,
     OTHER_NUMBERS,
     ROCM,
+    TORCH,
     WHEELS,
+    importing,
+    of_numpy_1,
+    of_torch,
     only_extension,
     packages_in,
+    question,
 )
-from compat.diagnosis.loader_findings import LOADER, TORCH, importing, of_torch, question
-from compat.diagnosis.wheel_tables import of_numpy_1
 from compat.model import Finding, Fix
 from compat.records import replace
 from compat.versions import key_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compat.checks.code import providers
 from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
-from compat.diagnosis.library_owners import EXTENSIONS
+from compat.diagnosis.loader import EXTENSIONS
 from compat.model import Finding, Fix, normalized
 from compat.reports.words import distribution_of
 
@@ -32,7 +32,7 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
     The user's own code is expected to import what it uses, so a traceback has to end in a package; functions of
     :data:`KERNELS` are optional everywhere.
     """
-    from compat.diagnosis.class_homes import home
+    from compat.diagnosis.missing_names import home
     from compat.diagnosis.named_releases import of_name
 
     modules = modules_of(error)
@@ -80,7 +80,7 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
 
 def homes_of_kernels(name: str) -> Iterator[str]:
     """Yield the modules of :data:`KERNELS` that have a name in some release."""
-    from compat.diagnosis.class_homes import homes
+    from compat.diagnosis.missing_names import homes
 
     yield from (module for module in homes(name, KERNELS) if module in KERNELS)
 

@@ -9,9 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import version_of
-from compat.diagnosis.named import Named
-from compat.diagnosis.named_releases import of_name
-from compat.diagnosis.spellings import spelled_otherwise
+from compat.diagnosis.missing_names import Named
+from compat.diagnosis.named_releases import of_name, spelled_otherwise
 from compat.interfaces.table import open_table
 from compat.model import Finding, Fix
 from compat.reports.log.frames import RaisedError

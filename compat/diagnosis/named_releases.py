@@ -1,21 +1,32 @@
 """Which releases have the name that an error reports as missing, by the tables of published source.
 
 An error names a module, a name in it, or an argument of a function. It is turned into a line of code that uses the name,
-which is then checked like a script in ``compat script``.
+which is then checked like a script in ``compat script``. A name may also exist in another spelling only: ``LLaMATokenizer``
+for ``LlamaTokenizer``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from compat.checks.code import releases
-from compat.diagnosis.class_homes import OF_TORCH, home, homes, in_full, model_modules, with_module
-from compat.diagnosis.named import Named
-from compat.diagnosis.shown_releases import has_member, shown_in, where_shown
+from compat.diagnosis.frame_packages import version_of, where
+from compat.diagnosis.missing_names import (
+    OF_TORCH,
+    Named,
+    has_member,
+    home,
+    homes,
+    in_full,
+    model_modules,
+    shown_in,
+    where_shown,
+    with_module,
+)
 from compat.interfaces.code.explained import Explained, Reason, explained
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
@@ -23,9 +34,15 @@ from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class, Function
-from compat.interfaces.table import tracked
+from compat.interfaces.table import open_table, tracked
+from compat.model import Finding, Fix
 from compat.records import replace
 from compat.syntax.python import syntax_tree
+
+if TYPE_CHECKING:
+    from compat.reports.log.frames import RaisedError
+    from compat.rules.facts import Facts
+
 
 _CONFIGURATIONS = (
     "SFTConfig", "GRPOConfig", "DPOConfig", "RewardConfig", "ScriptArguments", "ModelConfig", "TrainingArguments",
@@ -352,3 +369,40 @@ def _text(version: str, reason: Reason, *, newer: bool) -> str:
     if reason.left:  # its base no longer or not yet has it
         return f"not {'' if newer else 'yet '}accepted by {version}"
     return reason.text if reason.said else reason.text.partition(";")[0]
+
+
+def spelled_otherwise(module: str, name: str, where_to: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding if a module has the name in another spelling only; ``where_to`` says where to change it."""
+    package = tracked().get(module.partition(".")[0])
+    table = None if package is None else open_table(package)
+    names = frozenset[str]() if table is None else table.names_in(module)
+    others = [each for each in names if _plain(each) == _plain(name)]
+    if package is None or len(others) != 1 or others[0] == name:
+        return []
+    other = others[0]
+    known, version = of_name(module, other), version_of(package, facts)
+    fixes = [Fix("config", text=f"use {other} {where_to}")]
+    why = f"No release of {package} that was analyzed has {name}; {other} is in all of them."
+    if known is not None:
+        why = f"No release of {package} that was analyzed has {name}; {other} is in {package} {known.span}."
+        if version is None or known.lacked_by(version):
+            fixes += known.fixes(version)
+    return [
+        Finding(
+            rule="symptom-spelling",
+            origin="surface",
+            verdict="possible",
+            severity="error",
+            effect="crash",
+            title=f"{package} spells {name} as {other}",
+            why=why,
+            confidence="confirmed",
+            packages={package: version},
+            fixes=tuple(fixes),
+            here=where(error),
+        )
+    ]
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, owner_of_method
-from compat.diagnosis.class_homes import home
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
-from compat.diagnosis.named import Named
+from compat.diagnosis.missing_names import Named, home, of_configuration, of_inherited
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
-from compat.diagnosis.shown_releases import of_configuration, of_inherited
 from compat.interfaces.source.records import Class
 from compat.model import Finding, Fix
 from compat.records import record, replace

@@ -1,4 +1,8 @@
-"""Python's own messages about missing names, modules and attributes, and about rejected calls; names that Python removed."""
+"""Python's own messages about missing names, modules and attributes, and about rejected calls; names that Python removed.
+
+Where a message does not say which call rejected an argument (``unexpected keyword argument 'tokenizer'`` in a title,
+``__init__() got …`` before Python 3.10), the code in the report shows it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Finding, Fix
-from compat.records import record
+from compat.records import record, replace
+from compat.reports.log.frames import RaisedError
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
@@ -189,3 +194,34 @@ def _numpy(name: str, asking: str | None, where: str, facts: Facts) -> Finding |
         packages={**({asking: version_of(asking, facts)} if asking else {}), "numpy": version},
         fixes=(newer, older) if asking else (older,), evidence=(_MIGRATION,), here=where,
     )  # fmt: skip
+
+
+_REFUSED_ARGUMENT = re.compile(r"unexpected (?:keyword )?argument:? [`'\"]*(?P<name>[a-z_]\w{1,60})\b")
+_SAYS_WHOSE = re.compile(r"(?<![\w.>])(?!__init__\(\))[\w.>]+\(\) got an unexpected ")
+_CALL = re.compile(r"(?<![\w.])(?P<class>[A-Z]\w{2,60})\(")
+_LONGEST_CALL = 4000
+"""Characters of a call that are read."""
+
+
+def with_call(error: RaisedError, text: str) -> RaisedError:
+    """Return the error with the class that is called with the rejected argument, if exactly one is in the text."""
+    first = error.message.partition("\n")[0]
+    match = _REFUSED_ARGUMENT.search(first) if error.exception in (None, "TypeError") else None
+    if match is None or _SAYS_WHOSE.search(first) is not None or (error.frames and error.frames[-1].code):
+        return error
+    called = {call["class"] for call in _CALL.finditer(text) if _passes(text, call.end(), match["name"])}
+    if len(called) != 1:
+        return error
+    message = f"{called.pop()}.__init__() got an unexpected keyword argument '{match['name']}'"
+    return replace(error, exception="TypeError", message=message)
+
+
+def _passes(text: str, start: int, name: str) -> bool:
+    """Whether the call whose arguments begin at ``start`` passes a keyword itself, not to a call inside it."""
+    depth, own = 0, []
+    for character in text[start : start + _LONGEST_CALL]:
+        depth += (character in "([{") - (character in ")]}")
+        if depth < 0:
+            break
+        own.append(character if depth == 0 else " ")
+    return re.search(rf"(?:^|[,\s]){name}\s*=(?!=)", "".join(own)) is not None

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.guards import FACTS_OF, holds, known_in_words
-from compat.diagnosis.class_homes import LIKELY
 from compat.diagnosis.frame_packages import version_of
-from compat.diagnosis.message_advice import installs_in, met, release_asked_for, requirements_in, sentences, settings_in
+from compat.diagnosis.missing_names import LIKELY
+from compat.diagnosis.stated import installs_in, met, release_asked_for, requirements_in, sentences, settings_in
 from compat.interfaces.at_once import place_of
 from compat.interfaces.guards import condition_of
 from compat.interfaces.messages import Match, Messages, Place, open_messages, plain

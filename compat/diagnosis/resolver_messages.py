@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from compat.checks import derived_findings
-from compat.diagnosis.failed_builds import SYSTEMS, TAGS, of_other_systems, runs_of
 from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.installations import SYSTEMS, TAGS, of_other_systems, runs_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.symptoms import SYMPTOMS
 from compat.diagnosis.symptoms.symptom import Symptom
-from compat.diagnosis.symptoms.table import SYMPTOMS
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory

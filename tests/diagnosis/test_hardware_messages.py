@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.library_owners import packages_in
+from compat.diagnosis.loader import packages_in
 from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.wheel_tables import exporting, note_on_strings, spans
+from compat.diagnosis.loader import exporting, note_on_strings, spans
 from compat.model import Distribution, Environment, Finding
 from tests.diagnosis.test_symptoms import said
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compat.diagnosis.message_advice import installs_in, met, requirements_in, settings_in
 from compat.diagnosis.raised_messages import raised, span_of
+from compat.diagnosis.stated import installs_in, met, requirements_in, settings_in
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compat.diagnosis.diagnose import diagnose
+from compat.diagnosis.symptoms import SYMPTOMS
 from compat.diagnosis.symptoms.symptom import Symptom
-from compat.diagnosis.symptoms.table import SYMPTOMS
 from compat.formats.described import environment_of
 from compat.model import Environment
 from compat.reports.log.traceback import decisive, parse_log

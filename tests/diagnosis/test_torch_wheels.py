@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.checks.torch_build import cuda_of, major
-from compat.diagnosis.torch_wheels import for_driver, for_gpu
+from compat.diagnosis.devices import for_driver, for_gpu
 from compat.model import Distribution, Environment, Source
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables

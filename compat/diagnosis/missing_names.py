@@ -1,22 +1,155 @@
-"""Which releases show a name, where others may have it from compiled code or from a base in another package.
+"""Names that errors report as missing: where they are defined, the releases that have them, and those that show them.
 
-The tables cannot say that a release lacks such a name. An error can: then the releases that show it are those to move to.
+The tables cannot say that a release lacks a name that others may have from compiled code, or from a base in another
+package. An error can: then the releases that show it are those to move to.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from packaging.version import Version
 
 from compat.checks.code import releases
-from compat.diagnosis.class_homes import OF_TORCH, homes, in_full, with_module
-from compat.diagnosis.named import Named
+from compat.interfaces.at_once import place_of
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import tracked
-from compat.records import replace
+from compat.model import Fix
+from compat.records import record, replace
+from compat.versions import is_version, key_of
+
+
+@record(frozen=True)
+class Named:
+    """A name (``trl.GRPOConfig``), the releases of ``package`` that have it, and its name in other releases.
+
+    ``lacks``: known releases that certainly lack it, in order; ``leans``: some inherit it from a base in another package;
+    ``read``: the releases in the tables, in order.
+    ``again``: the first release of a later series that has it again, after one that does not.
+    ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
+    ``call``: the name is a call that these releases accept. ``partly``: of some of them it is only not known that they lack it.
+    ``older``: all releases in the tables have it, so that a release from before the first of them must lack it.
+    """
+
+    what: str
+    package: str
+    specifier: str
+    span: str
+    why: str
+    renamed: str | None
+    lacks: tuple[str, ...]
+    leans: bool
+    read: tuple[str, ...]
+    doubt: str = ""
+    derived: bool = False
+    again: str | None = None
+    call: bool = False
+    partly: bool = False
+    older: bool = False
+
+    def lacked_by(self, version: str) -> bool:
+        """Whether a release lacks the name; a development version counts as the release it precedes.
+
+        A release that the tables do not have may lack what the nearest older or newer one in them lacks; the number of a
+        development version among them (``0.0.0.dev7``) says nothing.
+        """
+        known = version.partition(".dev")[0]
+        if not self.unread(version):
+            return place_of(self.lacks, known) is not None
+        if self.older:
+            return key_of(version) < key_of(self.read[0])
+        at = sum(key_of(each) < key_of(version) for each in self.read)
+        return any(each in self.lacks for each in self.read[max(at - 1, 0) : at + 1])
+
+    def unread(self, version: str) -> bool:
+        """Whether a release is in none of the tables: older or newer than all, or a build between two of them."""
+        return is_version(version) and ".dev" not in version and place_of(self.read, version) is None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the newest release no longer has the name."""
+        return "<=" in self.specifier
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {'works with' if self.call else 'is in'} {self.package} {self.span}"
+
+    def sentence(self) -> str:
+        """How the releases are known, as one or two sentences."""
+        return f"Its published source says so{f': {self.why}' if self.why else ''}.{self.doubt}"
+
+    def fixes(self, installed: str | None) -> Iterator[Fix]:
+        """Yield the fixes: the name in other releases, if known, and a release that has this one."""
+        kind = "pin"
+        if installed is not None:
+            kind = "downgrade" if self.gone else "upgrade"
+        if self.renamed is not None:
+            yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
+        has = f"{'accepts' if self.call else 'has'} {self.what}"
+        yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')
+        if self.again is not None:
+            spec = f">={self.again}"
+            yield Fix("upgrade", self.package, spec, f"{has} again", f'pip install "{self.package}{spec}"')
+
+
+LIKELY = (
+    "trl", "transformers", "peft", "accelerate", "datasets", "vllm", "sentence_transformers", "diffusers", "unsloth",
+    "huggingface_hub", "deepspeed", "tokenizers", "pytorch_lightning",
+)  # fmt: skip
+"""Modules whose classes and functions appear in errors without the module's name."""
+OF_TORCH = (
+    "torch", "torch.nn", "torch.nn.functional", "torch.nn.utils", "torch.nn.parallel", "torch.optim", "torch.utils.data",
+    "torch.utils.checkpoint", "torch.amp", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
+)  # fmt: skip
+"""Modules of torch whose classes and functions appear in errors without the module's name; asked after all others."""
+_SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParallel"}
+"""The names under which nearly all code imports these classes."""
+
+
+def home(name: str, modules: Sequence[str]) -> str | None:
+    """Return the module that has a name: the first one of :func:`homes`."""
+    return next(homes(name, modules), None)
+
+
+def homes(name: str, modules: Sequence[str], last: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the modules that have a name: of ``modules``, :data:`LIKELY`, the model that the name begins with, and ``last``."""
+    known, packages = releases(), tracked()
+    for module in dict.fromkeys((*modules, *LIKELY, *model_modules(name), *last)):
+        top = module.partition(".")[0]
+        table = known.table(packages[top]) if top in packages else None
+        need = Need("import", module, name)
+        # earlier releases are sampled: every twelfth is tried
+        if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
+            yield module
+
+
+def model_modules(name: str) -> Iterator[str]:
+    """Yield the modules of the model in transformers whose name a class begins with: ``LlamaRotaryEmbedding``."""
+    table = releases().table("transformers") if name[:1].isupper() else None
+    prefix, word = "transformers.models.", name.lower()
+    kinds = {module[len(prefix) :] for module in (table.modules() if table else ()) if module.startswith(prefix)}
+    fitting = [kind for kind in kinds if "." not in kind and len(kind) > 2 and word.startswith(kind.replace("_", ""))]
+    if fitting:
+        kind = max(fitting, key=len)
+        yield from (f"{prefix}{kind}.{part}_{kind}" for part in ("modeling", "configuration", "tokenization", "processing"))
+
+
+def in_full(function: str) -> str:
+    """Return a class or method with the class's full name, where nearly all code imports it under a short one."""
+    top, dot, method = function.partition(".")
+    return f"{_SHORT_NAMES.get(top, top)}{dot}{method}"
+
+
+def with_module(function: str, modules: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Split the module off a function that is named with it (``torch.load``); it is then the first of ``modules``."""
+    *parts, last = function.split(".")
+    if not parts or parts[0] not in tracked():
+        return function, modules
+    at = next((number for number, part in enumerate(parts) if not part.islower()), len(parts))
+    return ".".join((*parts[at:], last)), (".".join(parts[:at]), *modules)
+
 
 _CONFIGURATIONS = ("PreTrainedConfig", "PretrainedConfig")
 """The names of the base class of transformers' configurations, from 5.0 on and before."""

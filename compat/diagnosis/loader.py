@@ -1,0 +1,253 @@
+"""The loader's messages: which distribution owns a library, a symbol or an extension, what the tables of wheels say about it,
+and the form of the findings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from compat.checks import loading
+from compat.diagnosis.frame_packages import distribution_of_module, meeting, package_of, version_of
+from compat.model import Finding, Fix, normalized
+from compat.records import replace
+from compat.versions import key_of
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+EXTENSIONS = {
+    "flash_attn_2_cuda": "flash-attn", "flash_attn": "flash-attn", "sgl_kernel": "sgl-kernel", "vllm": "vllm",
+    "xformers": "xformers", "torchvision": "torchvision", "torchaudio": "torchaudio", "bitsandbytes": "bitsandbytes",
+    "apex": "apex", "torchao": "torchao", "causal_conv1d_cuda": "causal-conv1d", "selective_scan_cuda": "mamba-ssm",
+    "deepspeed": "deepspeed", "transformer_engine": "transformer-engine", "exllamav2_kernels": "auto-gptq",
+    "exllama_kernels": "auto-gptq", "autogptq_cuda_64": "auto-gptq", "autogptq_cuda_256": "auto-gptq",
+    "autogptq_marlin_cuda": "auto-gptq", "awq_inference_engine": "autoawq", "awq_v2_ext": "autoawq",
+    "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
+    "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
+    "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
+    "torch-scatter": "torch-scatter", "torch-sparse": "torch-sparse", "torch-cluster": "torch-cluster",
+    "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
+    "detectron2": "detectron2",
+    "amp_C": "apex", "fused_layer_norm_cuda": "apex", "grouped_gemm": "grouped-gemm",
+    "fast_hadamard_transform": "fast-hadamard-transform",
+    "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
+    "libllama": "llama-cpp-python", "libggml": "llama-cpp-python", "ggml-cuda": "llama-cpp-python",
+    "flash-attention": "flash-attn", "flashattention": "flash-attn",
+    "lmdeploy": "lmdeploy", "turbomind": "lmdeploy", "_turbomind": "lmdeploy",
+    "deep_gemm": "deep-gemm", "deep_gemm_cpp": "deep-gemm", "deepgemm": "deep-gemm", "repo-deepgemm-src": "deep-gemm",
+    "ctranslate2": "ctranslate2", "exllamav2_ext": "exllamav2", "tensorrt_llm": "tensorrt-llm", "libtriton": "triton",
+    "sgl-kernel": "sgl-kernel", "common_ops": "sgl-kernel", "spatial_ops": "sgl-kernel", "torch_tensorrt": "torch-tensorrt",
+    "torchtrt": "torch-tensorrt", "th_common": "tensorrt-llm", "fbgemm_gpu": "fbgemm-gpu", "fbgemm_gpu_py": "fbgemm-gpu",
+    "fbgemm_gpu_experimental_gen_ai": "fbgemm-gpu-genai", "sageattention": "sageattention", "flash_mla": "flash-mla",
+}  # fmt: skip
+"""Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""
+
+WITH_KERNELS = frozenset({*EXTENSIONS.values(), "torch", "sglang", "text-generation-server"})
+"""Distributions that have compiled kernels of their own, or that are installed with them."""
+
+COME_WITH_TORCH = ("triton", "torchvision", "torchaudio", "torchtext", "torchcodec")
+"""Extensions that are installed with torch and rarely are what fails."""
+
+ROCM = frozenset((
+    "amdhip64", "hiprtc", "hsa-runtime64", "amd_comgr", "rocm_smi64", "roctx64", "hipblas", "hipblaslt", "rocblas",
+    "MIOpen", "rccl", "hipsparse", "rocsparse", "hipfft", "rocfft", "hiprand", "rocrand", "hipsolver", "rocsolver", "magma_hip",
+))  # fmt: skip
+"""Libraries of ROCm; the number of amdhip64 is that of the ROCm release."""
+
+CUDA_11_TO_13 = {"11": "-cu11", "12": "-cu12", "13": ""}
+OTHER_NUMBERS = {"cufft": {"10": "-cu11", "11": "-cu12", "12": ""}, "cusolver": {"11": "-cu12", "12": ""}}
+WHEELS = {
+    "cudart": "nvidia-cuda-runtime", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cufft": "nvidia-cufft",
+    "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse", "cusparseLt": "nvidia-cusparselt",
+    "nccl": "nvidia-nccl", "nvJitLink": "nvidia-nvjitlink", "nvrtc": "nvidia-cuda-nvrtc", "cupti": "nvidia-cuda-cupti",
+    "nvToolsExt": "nvidia-nvtx", "nvshmem_host": "nvidia-nvshmem", "cufile": "nvidia-cufile", "cudnn": "nvidia-cudnn",
+}  # fmt: skip
+"""CUDA library → the distribution that ships it, without the suffix for the CUDA version."""
+
+OF_SYSTEM = {
+    "GL": ("opencv-python", "libgl1"), "gthread-2.0": ("opencv-python", "libglib2.0-0"), "glib-2.0": ("opencv-python",
+    "libglib2.0-0"),
+    "SM": ("opencv-python", "libsm6"), "Xext": ("opencv-python", "libxext6"), "Xrender": ("opencv-python", "libxrender1"),
+    "mpi": ("mpi4py", "libopenmpi-dev"), "mpi_cxx": ("mpi4py", "libopenmpi-dev"), "aio": ("deepspeed", "libaio-dev"),
+    "numa": ("vllm", "libnuma1"), "avutil": ("torchcodec", "ffmpeg"), "avcodec": ("torchcodec", "ffmpeg"),
+    "avformat": ("torchcodec", "ffmpeg"),
+    "sndfile": ("soundfile", "libsndfile1"), "tbb": ("numba", "libtbb2"), "gomp": ("scikit-learn", "libgomp1"),
+    "ibverbs": ("torch", "libibverbs1"),
+    "stdc++": ("torch", "libstdc++6"), "openblas": ("numpy", "libopenblas0"), "tcmalloc": ("torch", "libgoogle-perftools4"),
+}  # fmt: skip
+"""System library → the distribution that most often requires it, and the Debian or Ubuntu package that provides it."""
+
+CUDAS = (
+    ("__nvJitLink", "nvJitLink"), ("nvJitLink", "nvJitLink"), ("ncclC", "nccl"), ("ncclM", "nccl"), ("ncclG", "nccl"),
+    ("nccl", "nccl"),
+    ("cudnn", "cudnn"), ("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cusparseLt", "cusparseLt"), ("cusparse", "cusparse"),
+    ("cufft", "cufft"), ("curand", "curand"), ("cusolver", "cusolver"), ("nvrtc", "nvrtc"), ("cudaGet", "cudart"), ("cuda",
+    "cudart"),
+    ("cupti", "cupti"), ("nvshmem", "nvshmem_host"),
+)  # fmt: skip
+"""Symbol prefix → the CUDA library that defines it."""
+
+
+_ENVIRONMENT_PATH = re.compile(r"[/\\](?:envs|venvs|virtualenvs|\.venvs)[/\\][^/\\\s:]{1,100}")
+"""The folder of a virtual environment, which is often called after the package it was made for."""
+
+
+def packages_in(text: str) -> list[str]:
+    """Return the distributions whose compiled modules or sources a path or message names."""
+    parts = (part.partition(".")[0] for part in re.split(r"[/\\\s:'\"`()\[\],]+", _ENVIRONMENT_PATH.sub("/", text)))
+    named = (EXTENSIONS.get(part) or EXTENSIONS.get(part.lower().removeprefix("lib")) for part in parts)
+    return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def only_extension(facts: Facts, besides: Collection[str] = ("triton",)) -> list[str]:
+    """Return the extension of torch that is installed, if there is one alone: a message without a file can only mean that.
+
+    Distributions in ``besides``, which come with torch, are not counted.
+    """
+    names = dict.fromkeys(name for name in EXTENSIONS.values() if name not in besides)
+    known = [name for name in names if isinstance(facts.package(name), list)]
+    return known if len(known) == 1 else []
+
+
+def exporting(symbol: str) -> list[str]:
+    """Return the series of torch that export a symbol, oldest first; empty if all do, or none is known to."""
+    from compat.tables.linked import open_symbols
+
+    return list(open_symbols().exported.get(symbol, ())) if symbol else []
+
+
+def spans(series: Sequence[str]) -> str:
+    """Return ``2.4 to 2.6``, or ``2.4 only``."""
+    return f"{series[0]} only" if len(series) == 1 else f"{series[0]} to {series[-1]}"
+
+
+_NEW_STRINGS = re.compile(r"NSt7__cxx11|B5cxx11")
+_OLD_STRINGS = re.compile(r"(?<![a-z])Ss(?![a-z])")
+"""``std::string`` in the mangled name of a function that was compiled with the C++11 ABI, and without."""
+_FIRST_NEW = (2, 7)
+"""The first torch whose wheels on the index are compiled with the C++11 ABI."""
+_NEW_BEFORE = ("2.6.0+cu126",)
+"""Wheels of torch's own index that were compiled with it before."""
+
+
+def note_on_strings(symbol: str, torch: str | None) -> str | None:
+    """Explain a symbol whose strings have the other C++ ABI than the wheels of the installed torch."""
+    label = (torch or "").partition("+")[2]
+    if torch is None or (label and not label.startswith(("cu", "cpu"))):
+        return None
+    numbers = _FIRST_NEW if torch in _NEW_BEFORE else tuple(int(part) for part in torch.split(".")[:2] if part.isdecimal())
+    if _NEW_STRINGS.search(symbol) and numbers < _FIRST_NEW:
+        return (
+            f"It takes strings of the C++11 ABI; the wheels of torch before 2.7 are compiled without it, as is torch {torch}: "
+            "a wheel named cxx11abiTRUE does not load, one named cxx11abiFALSE does."
+        )
+    if _OLD_STRINGS.search(symbol) and numbers >= _FIRST_NEW:
+        return (
+            f"It takes strings of the C++ ABI before C++11; torch {torch}, as all wheels of torch since 2.7, is compiled with "
+            "the C++11 ABI: a wheel named cxx11abiFALSE, or made for an older torch, does not load."
+        )
+    return None
+
+
+_OF_NUMPY_1 = re.compile(
+    r"numpy\.dtype size changed, may indicate binary incompatibility\. Expected 96 |_ARRAY_API not found"
+    r"|numpy\.core\.(?:multiarray|umath) failed to import"
+)
+
+
+def of_numpy_1(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    """The innermost package among the frames of which releases were compiled against numpy 1, if this error says so."""
+    if error is None or not _OF_NUMPY_1.search(said):
+        return None
+    from compat.tables.linked import open_numpy_abi
+
+    table = open_numpy_abi()
+    names = (distribution_of_module(found) for frame in reversed(error.frames) if (found := package_of(frame)))
+    name = next((name for name in names if name in table), None)
+    if name is None:
+        return None
+    row, here, numpy = table[name], version_of(name, facts), version_of("numpy", facts)
+    if (here and key_of(here) > key_of(row.last)) or (numpy and key_of(numpy) < loading.NUMPY_2):
+        return None
+    return replace(loading.of_numpy_1(name, here, numpy, row), here=where)
+
+
+LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
+TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
+
+
+def question(
+    rule: str,
+    title: str,
+    why: str,
+    packages: Mapping[str, str | None],
+    facts: tuple[str, ...],
+    fixes: tuple[Fix, ...],
+    evidence: tuple[str, ...],
+    here: str,
+) -> Finding:
+    """Build the finding for a loader's message: the crash is certain, the cause is inferred from the library's name."""
+    return Finding(
+        rule=rule, origin="build", verdict="possible", severity="error", effect="crash", title=title, why=why,
+        confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
+    )  # fmt: skip
+
+
+def importing(error: RaisedError | None) -> list[str]:
+    """Return the innermost package among the frames, other than torch, as a list of at most one."""
+    names = [] if error is None else [normalized(name) for name in meeting(error)]
+    return [name for name in names if name != "torch"][-1:]
+
+
+def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
+    """Return the finding for an undefined symbol in torch's C++ namespaces: the extension was built for another torch."""
+    from compat.tables.linked import open_linked, series_of
+
+    torch, here = version_of("torch", facts), version_of(name, facts)
+    table, series = open_linked(), exporting(symbol)
+    linked = None if here is None or "+" in here else table.release(name, here, None)
+    built = [each for each in (linked.series or () if linked is not None else ()) if not series or each in series] or series
+    why = ["The missing symbol belongs to torch's C++ ABI, which changes between releases."]
+    if series:
+        why.append(f"Of torch {table.oldest} to {table.newest}, {spans(series)} exports it.")
+    if (note := note_on_strings(symbol, torch)) is not None:
+        why.append(note)
+    fitting = [
+        each.version for each in table.of(name) if torch is not None and each.series and series_of(torch) in each.series
+    ]  # fmt: skip
+    spec, which = None, f"the torch this {name} was compiled for"
+    if built and (torch is None or series_of(torch) not in built):
+        above = [each for each in built if torch is None or key_of(each) > key_of(series_of(torch))]
+        spec = f"=={above[0] if above else built[-1]}.*"
+        if torch is None and len(built) > 1:
+            spec, which = _between(built), f"the releases with the symbol; this {name} was compiled for one of them"
+    rebuild = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
+    fixes = [
+        Fix("pin", "torch", spec, which, spec and f'pip install "torch{spec}"'),
+        Fix("source-install", name, "", "compile it for the installed torch", rebuild),
+    ]
+    if fitting and torch is not None:
+        text = f"the newest release for torch {series_of(torch)}"
+        fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
+    else:
+        fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
+    return question(
+        rule="symptom-undefined-symbol",
+        title=f"{name} is compiled for a torch other than the installed one",
+        why=" ".join(why),
+        packages={each: version_of(each, facts) for each in (name, "torch")},
+        facts=("build",),
+        fixes=tuple(fixes),
+        evidence=(TORCH,),
+        here=where,
+    )
+
+
+def _between(series: Sequence[str]) -> str:
+    """``2.2`` to ``2.6`` as a specifier: ``>=2.2,<2.7``."""
+    major, _, minor = series[-1].partition(".")
+    return f">={series[0]},<{major}.{int(minor) + 1}"
