@@ -99,12 +99,12 @@ def _listing(here: str, items: Sequence[Html], count: str) -> Html:
 
 def _entry(rule: Rule, here: str) -> Html:
     badge = element("span", rule.severity, class_=f"badge {rule.severity}")
-    return element("li", badge, local(rule_path(rule.id), rule.title, here))
+    return element("li", badge, " ", local(rule_path(rule.id), rule.title, here))
 
 
 def _rule(rule: Rule, here: str) -> Html:
     level = element("span", rule.severity, class_=f"badge {rule.severity}")
-    rows: list[tuple[str, Child]] = [("level", joined((level, f"{rule.effect}, {rule.confidence}")))]
+    rows: list[tuple[str, Child]] = [("level", joined((level, " ", f"{rule.effect}, {rule.confidence}")))]
     for label, conditions in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
         if conditions:
             rows.append((label, "; ".join(map(in_words, conditions))))

@@ -96,7 +96,7 @@ class Page(HTMLParser):
 
     def handle_data(self, text: str) -> None:
         if not self.open or self.open[-1] != "style":
-            self.text.append(text)
+            self.text.append(text.strip())
 
     def handle_comment(self, text: str) -> None:
         raise AssertionError(f"a comment: {text}")
@@ -214,6 +214,7 @@ def test_the_page_of_a_real_report(compat: Run) -> None:
     assert "default-src 'none'" in policy
     text = " ".join(page.text)
     assert "Only the first GPU receives data" in text
+    assert 'class="badge">error</span> ' in done.stdout, "a screen reader would read both words as one"
     assert 'pip install "transformers>=4.57.1,<5"' in text
     assert "2 errors." in text
 

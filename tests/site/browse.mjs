@@ -1,6 +1,6 @@
 // Drives a real Chromium: reads what to do as JSON from standard input, prints what was seen as JSON.
 // {playwright, chromium, base, foreign, checks: [{text, name, options}], blocked: [path],
-//  screenshots: [{path, file, width, dark}]}; each page of the last is also judged by axe
+//  printed: {path: width}, screenshots: [{path, file, width, dark}]}; each page of the last is also judged by axe
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import process from "node:process";
@@ -36,6 +36,7 @@ async function checked(page, { text, name = "", options = {} }) {
     page,
     shown: document.getElementById("result").textContent,
     errors: document.querySelector("#result > pre")?.textContent ?? "",
+    focus: document.activeElement.id,
   }));
 }
 
@@ -77,6 +78,15 @@ for (const { path, file, width, dark, text } of asked.screenshots ?? []) {
   await shot.evaluate(axe);
   const found = await shot.evaluate(() => axe.run().then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`)));
   seen.violations.push(...found.map((each) => `${path}: ${each}`));
+}
+seen.printed = {};
+for (const [path, width] of Object.entries(asked.printed ?? {})) {
+  const page = await context.newPage();
+  await page.goto(asked.base + path);
+  const [, across, down] = /MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]/.exec((await page.pdf({ preferCSSPageSize: true })).toString("latin1"));
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width, height: 700 });
+  seen.printed[path] = { across, down, wide: await page.evaluate(() => document.documentElement.scrollWidth) };
 }
 const silent = await browser.newContext({ javaScriptEnabled: false });
 for (const path of asked.blocked ?? []) {

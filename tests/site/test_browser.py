@@ -23,6 +23,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SITE = Path(os.environ.get("COMPAT_SITE", ROOT / "dist" / "site"))
 PLAYWRIGHT = ROOT / "dist" / "browser"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+SHEET = 980
+"""Pixels across a Letter sheet without its margins; A4 has more."""
 SEEDS, TEXTS = ROOT / "tests" / "fuzz" / "seeds", ROOT / "tests" / "golden" / "inputs" / "diagnose"
 pytestmark = pytest.mark.skipif(
     "COMPAT_SITE" not in os.environ or not CHROMIUM or not shutil.which("node") or not (PLAYWRIGHT / "node_modules").is_dir(),
@@ -126,6 +128,7 @@ def seen() -> dict[str, Any]:
         "blocked": [*paths, "rules/trl-grpo-vllm-below-0-7-2.html"],
         "searches": [{"path": "rules/index.html", "search": "grpo vllm"}],
         "files": [SITE.joinpath("rules/index.html").resolve().as_uri()],
+        "printed": {"pairs/vllm-transformers.html": SHEET, "gpus.html": SHEET},
         "screenshots": [{"path": path, "width": width, "dark": width < 500} for path in paths for width in (1100, 390)],
     }  # fmt: skip
     command = ["node", str(ROOT / "tests" / "site" / "browse.mjs")]
@@ -149,6 +152,7 @@ def test_the_page_gives_the_report_of_the_command(seen: dict[str, Any], compat: 
     assert answer["page"].rstrip("\n") == done.stdout.rstrip("\n")
     assert answer["errors"].rstrip("\n") == done.stderr.rstrip("\n")
     assert "hunter2secret" not in answer["shown"]
+    assert answer["focus"] == "go", "whoever checks with the keyboard starts again at the top of the page"
 
 
 def test_what_is_pasted_is_read_as_what_it_is(seen: dict[str, Any]) -> None:
@@ -191,6 +195,11 @@ def test_without_scripts_only_the_check_is_missing(seen: dict[str, Any]) -> None
 
 def test_axe_finds_nothing_that_keeps_people_out(seen: dict[str, Any]) -> None:
     assert seen["violations"] == []
+
+
+def test_a_table_fits_on_a_sheet(seen: dict[str, Any]) -> None:
+    assert {path: each["wide"] for path, each in seen["printed"].items()} == dict.fromkeys(seen["printed"], SHEET)
+    assert all(float(each["across"]) > float(each["down"]) for each in seen["printed"].values()), "not across"
 
 
 def test_no_page_is_wider_than_the_screen(seen: dict[str, Any]) -> None:

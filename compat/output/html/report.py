@@ -38,7 +38,7 @@ def outcomes_page(outcomes: Sequence[Outcome], nothing: str | None = None) -> st
         if several or (outcome.report is not None and outcome.report.file):
             parts.append(element("h2", outcome.name))
         if outcome.report is None:
-            parts.append(element("p", element("span", "unreadable", class_="badge error"), str(outcome.error)))
+            parts.append(element("p", element("span", "unreadable", class_="badge error"), " ", str(outcome.error)))
         else:
             parts += _body(outcome.report, nothing)
     names = ", ".join(outcome.name for outcome in shown)
@@ -67,7 +67,7 @@ def finding_of(
 ) -> Html:
     """Render a finding: symptom, cause, why it applies, fixes and dependency graph. ``where`` names the nodes."""
     level = finding.severity if finding.verdict == "hit" else "possible"
-    heading = element("h3", element("span", level, class_="badge"), finding.title)
+    heading = element("h3", element("span", level, class_="badge"), " ", finding.title)
     rows: list[tuple[str, Child]] = list(places_of(finding, read_from))
     if finding.here:
         rows.append(("applies because", finding.here))

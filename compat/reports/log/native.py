@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from compat.reports.log.frames import RaisedError
+from compat.reports.words import is_absent
 
 FAILURE, NOTICE, CONSEQUENCE, INTERRUPTED = 0, 1, 2, 3
 
@@ -151,7 +152,18 @@ def is_abrupt(line: str) -> bool:
 
 def sounds_like_failure(line: str) -> bool:
     """Whether a line reports a problem at all; used for text without any recognizable error."""
-    return _PHRASES.search(line) is not None
+    return _PHRASES.search(line) is not None and not _describes(line.strip())
+
+
+def _describes(line: str) -> bool:
+    """Whether a line is part of a description of the machine or of a package: what it lacks is not an error."""
+    if line.startswith("|") and line.endswith("|"):  # nvidia-smi
+        return True
+    name, colon, value = line.partition(":")
+    if name in ("Requires", "Required-by"):  # pip show
+        return True
+    named = name.startswith(("- ", "* ")) or " " in name.rstrip()  # "nvcc: not found" is what a shell says
+    return bool(colon) and named and is_absent(value) and _PHRASES.search(name) is None
 
 
 # exceptions that re-raise the failure of another process, without their modules

@@ -8,6 +8,7 @@ const button = document.getElementById("go");
 const base = new URL("runtime/", location.href).href;
 let worker = null;
 let number = 0;
+let checking = false; // the button stays enabled: one that is disabled loses the focus of whoever uses the keyboard
 let page = "";
 
 async function started() {
@@ -43,13 +44,14 @@ function options() {
 }
 
 async function check() {
+  if (checking) return;
   const text = form.elements.text.value;
   if (!text.trim()) {
     say("Paste something first.");
     form.elements.text.focus();
     return;
   }
-  button.disabled = true;
+  checking = true;
   const asked = ++number;
   try {
     const python = await started();
@@ -64,7 +66,7 @@ async function check() {
   } catch (problem) {
     say(`This could not be checked: ${problem.message}`);
   } finally {
-    button.disabled = false;
+    checking = false;
   }
 }
 

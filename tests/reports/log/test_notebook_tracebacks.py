@@ -191,6 +191,23 @@ class TestFragments:
         assert summary("hello world\nall is well\n") == []
         assert summary("this failed\n" * 500) == []
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "- Accelerate config: not found",
+            "CUDA runtime version         : Could not collect",
+            "| N/A   40C    P8              4W /  N/A  | Not Supported          |      1%      Default |",
+            "Requires: torch, transformers",
+        ],
+    )
+    def test_what_a_description_of_the_machine_lacks_is_no_complaint(self, line):
+        assert summary(f"The answers are wrong.\n\n{line}\n") == []
+        assert summary(f"The server crashed.\n\n{line}\n") == [(None, "The server crashed.")]
+
+    def test_what_a_shell_says_is_a_complaint(self):
+        assert summary("nvcc: not found") == [(None, "nvcc: not found")]
+        assert summary("Failed to load the kernel: unavailable") == [(None, "Failed to load the kernel: unavailable")]
+
     def test_long_logs_of_success(self):
         assert (
             parse_log("INFO 01-02 12:00:00 [x.py:1] RuntimeError: none so far\n{'loss': 0.1, 'error_rate': 0.0}\n" * 300) == ()
