@@ -9,9 +9,8 @@ from compat.files import sealed
 from compat.machine.interpreter import read_installed, target_at
 from compat.records import replace
 from compat.rules.compiled import packed
-from compat.rules.conditions import HasPackage
 from compat.rules.loader import load_folder
-from compat.rules.rule import Rule
+from compat.rules.rule import HasPackage, Rule
 from compat.versions import ranges_of
 
 ROOT = Path(__file__).resolve().parent.parent

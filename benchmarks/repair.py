@@ -83,7 +83,7 @@ def second_opinion(problem: Problem, uv: str) -> bool:
     from benchmarks.second_engine import cheapest
     from compat.api.commands import command_named
     from compat.api.planning import planning
-    from compat.cli.options import parse
+    from compat.cli import parse
     from compat.repair.engine import best
     from compat.repair.problem import Policy
     from compat.rules.compiled import open_matrix

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from compat.repair.clauses import Clauses
+from compat.repair.engine import Clauses
 
 
 def cheapest(problem: Clauses, seconds: float = 600.0) -> tuple[int, ...] | None:

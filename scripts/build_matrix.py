@@ -16,7 +16,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import guards, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, linked, stacks, wheels  # noqa: E402
+from compat.tables import builds, declared, hardware, linked, stacks  # noqa: E402
 from scripts import pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
@@ -33,7 +33,7 @@ def build() -> None:
     _write(linked.NUMPY_FILE, linked.packed_numpy_abi(FACTS))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
-    _write(wheels.FILE, wheels.packed(FACTS))
+    _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))

@@ -13,11 +13,11 @@ from compat.redact import excerpt
 
 if TYPE_CHECKING:
     from compat.index import Index
-    from compat.index.records import File
+    from compat.index.metadata import File
     from compat.repair.plan import Means
     from compat.repair.target import Target
     from compat.repair.target import Target as Machine
-    from compat.repair.uv import Question
+    from compat.repair.verify import Question
 
 
 INDEX = Source("index")
@@ -68,7 +68,7 @@ def closed(case: Case, means: Means) -> Case | None:
     from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import problem_of
     from compat.repair.problem import Policy
-    from compat.repair.uv import unmet
+    from compat.repair.verify import unmet
 
     problem = problem_of(case.environment, asked=case.asked, policy=Policy())
     pins = problem.current
@@ -92,8 +92,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
     from compat.repair.builds import libraries_of_default, unserved
     from compat.repair.inputs import UNBUILT, is_given
     from compat.repair.target import Target
-    from compat.repair.uv import Question
-    from compat.repair.verify import resolved_by_uv
+    from compat.repair.verify import Question, resolved_by_uv
 
     case = _without_vendors(case, means.index)
     environment = case.environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.model import Distribution, Environment, Finding, Fix
-from compat.tables.wheels import fits, newest_python
+from compat.tables.declared import Declared, Package, Published, fits, newest_python
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from compat.rules.facts import Facts
-    from compat.tables.declared import Declared, Package, Published
 
 
 _DUPLICATES = "https://peps.python.org/pep-0376/"

@@ -2,7 +2,8 @@
 
 Within one set of extras and groups, the interpreter and the platform are unknown facts: a finding that holds in every context
 is a *hit*; one that holds in some is *possible* and names the facts that decide. Sets of extras and groups are not facts but
-alternatives that can be installed: a finding holds if it holds in one of them, and lists those.
+alternatives that can be installed: a finding holds if it holds in one of them, and lists those. Where several lines of a file
+are about one distribution and agree, one stands for all of them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
-from compat.checks.repeated_lines import as_one
 from compat.errors import InputError
+from compat.formats.specifiers import disjoint
 from compat.model import Distribution, Environment, Finding, Location
 from compat.records import record, replace
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
 from compat.rules.unknown import frequency
+from compat.versions import ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.listing import Entry, Listing
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     Key = tuple[str, tuple[tuple[str, str | None], ...]]
     """A rule and the versions it was found with."""
-
 
 OF_PLATFORM = ("python", "os", "machine")
 """The facts that differ between the contexts of one set of choices."""
@@ -212,9 +213,9 @@ def _without_alternatives(
     found: list[tuple[Finding, list[str]]], known: Environment, contexts: Contexts
 ) -> list[tuple[Finding, list[str]]]:
     """The findings, with those about a build of torch left open where a conflicting extra or group has one that fits."""
-    from compat.checks import alternatives
+    from compat.checks import choices
 
-    hit = {label for finding, labels in found if alternatives.is_about_build(finding) for label in labels}
+    hit = {label for finding, labels in found if choices.is_about_build(finding) for label in labels}
     if not hit:
         return found
     sets, listing = contexts.sets, contexts.listing
@@ -228,11 +229,11 @@ def _without_alternatives(
         bad |= {number for number, each in enumerate(builds) if any(label == "cpu" for _, _, label in each)}
     result = []
     for finding, labels in found:
-        if alternatives.is_about_build(finding):
+        if choices.is_about_build(finding):
             at = [number for number, chosen in enumerate(sets) if chosen.label in labels]
-            instead = alternatives.fitting(at, bad, releases, sets, listing)
+            instead = choices.fitting(at, bad, releases, sets, listing)
             if instead:
-                finding = alternatives.left_open(finding, [sets[number] for number in instead], listing)
+                finding = choices.left_open(finding, [sets[number] for number in instead], listing)
         result.append((finding, labels))
     return result
 
@@ -326,3 +327,55 @@ def _leading(markers: dict[str | None, None]) -> str | None:
         return None
     texts = [marker for marker in markers if marker is not None]
     return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
+
+
+def as_one(entries: list[Entry]) -> list[Entry]:
+    """Merge the entries of one distribution that no installer tells apart: a line given twice, a range next to a pin.
+
+    Rules cannot judge several copies of a distribution, so that a repeated line would hide its findings. Entries that
+    contradict each other, or come from different places, stay.
+    """
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.distribution.name, []).append(entry)
+    if len(found) == len(entries):
+        return entries
+    return [entry for several in found.values() for entry in (several if len(several) == 1 else _merged_lines(several))]
+
+
+def _merged_lines(several: list[Entry]) -> list[Entry]:
+    """One entry for lines about one distribution that agree: the pin, else all ranges together."""
+    first = several[0].distribution
+    if any(each.distribution.source != first.source for each in several):
+        # pip replaces what conda has installed, and takes an address only if what is there has the version of the pin
+        pinned = [each for each in several if each.distribution.version and _is_indexed(each.distribution)]
+        others = [each.distribution for each in several if each not in pinned]
+        if pinned and others and not any(map(_is_indexed, others)):
+            return _merged_lines(pinned)
+        # pip installs into what conda has installed
+        return several[-1:] if {each.distribution.version for each in several} == {first.version or ""} else several
+    extras = sorted({extra for each in several for extra in each.distribution.extra.get("extras", ())})
+    if extras and any(each.distribution.extra.get("extras") != extras for each in several):
+        several = [replace(each, distribution=replace(each.distribution, extra={**each.distribution.extra, "extras": extras}))
+                   for each in several]  # fmt: skip
+    indexed = _is_indexed(first)
+    lines = {each.distribution.version or each.distribution.specifier: each for each in reversed(several)}
+    if len(lines) == 1 or not indexed:
+        return several[:1] if len(lines) == 1 else several
+    pinned = [each for each in lines.values() if each.distribution.version]
+    # 2.6.0 also matches 2.6.0+cu124
+    pin = next((each for each in pinned if "+" in (each.distribution.version or "")), pinned[-1]) if pinned else None
+    if pin is not None:
+        telling = (each.distribution for each in lines.values() if each.distribution.version or each.distribution.specifier)
+        return several if any(disjoint(pin.distribution, each) for each in telling) else [pin]
+    together = ",".join(sorted(filter(None, lines)))
+    try:
+        possible = not together or ranges_of(together)
+    except ValueError:
+        return several
+    last = next(each for each in lines.values() if each.distribution.specifier or not together)
+    return [replace(last, distribution=replace(last.distribution, specifier=together or None))] if possible else several
+
+
+def _is_indexed(distribution: Distribution) -> bool:
+    return distribution.source is None or distribution.source.kind == "index"

@@ -92,7 +92,7 @@ class _Probing:
     def __init__(self, options: Options) -> None:
         """Raises :class:`InputError` for an invalid rendezvous address, number of nodes, timeout or interpreter."""
         from compat.cli.probe import interpreter, seconds_of
-        from compat.probe.nodes import meeting_at
+        from compat.probe.session import meeting_at
 
         self.python = interpreter(options.one("python"))
         self.limit = seconds_of(options.one("timeout"), 120.0) / 2
@@ -101,9 +101,8 @@ class _Probing:
 
     def run(self, environment: Environment) -> tuple[ProbeResult, ...]:
         from compat.api.probe import probe
-        from compat.probe.nodes import probe_nodes
         from compat.probe.request import COULD_NOT_RUN, QUICK, ProbeResult, Request
-        from compat.probe.session import NoTorch
+        from compat.probe.session import NoTorch, probe_nodes
         from compat.rules.facts import visible
 
         found: tuple[ProbeResult, ...] = ()

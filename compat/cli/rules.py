@@ -11,12 +11,11 @@ from compat.errors import InputError
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
 from compat.rules.compiled import EVIDENCE_FIELDS, evidence_of, open_matrix
-from compat.rules.conditions import in_words
+from compat.rules.rule import Example, FixTemplate, Rule, in_words
 
 if TYPE_CHECKING:
     from compat.api.commands import Options
     from compat.rules.compiled import BoundEvidence
-    from compat.rules.rule import Example, FixTemplate, Rule
 
 
 def run(options: Options) -> int:

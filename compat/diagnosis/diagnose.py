@@ -21,16 +21,14 @@ from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
-from compat.rules.conditions import AnyOf, HasFeature, HasPackage, InRange, IsOneOf, in_words
 from compat.rules.evaluate import Verdict, contract_names, finding_of, here, value_text, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import holds
-from compat.rules.rule import RELATIONS, Rule, Signature
+from compat.rules.rule import RELATIONS, AnyOf, Condition, HasFeature, HasPackage, InRange, IsOneOf, Rule, Signature, in_words
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
     from compat.rules.compiled import Matrix
-    from compat.rules.conditions import Condition
 
 
 _WHOLE, _MESSAGE = 2, 1

@@ -15,8 +15,7 @@ from compat.diagnosis.frame_packages import distribution_of_module, package_of, 
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
-from compat.tables.declared import Declared
-from compat.tables.wheels import Run, fits, newest_python, open_wheels
+from compat.tables.declared import Declared, Run, fits, newest_python, open_wheels
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:

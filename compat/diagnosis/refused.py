@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compat.checks.accepted import accepted_in, containers_for, name_of, words_of
+from compat.checks.given_values import accepted_in, containers_for, name_of, words_of
 from compat.checks.options import open_parsers
 from compat.diagnosis.changed_names import field, option
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of

@@ -18,9 +18,8 @@ from compat.diagnosis.installations import SYSTEMS, TAGS, of_other_systems, runs
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
-from compat.reports.wheel_tags import Tag, Unfit, is_of_uv, unfit_in, unwrapped
-from compat.tables.declared import Declared
-from compat.tables.wheels import fits, newest_python
+from compat.reports.wordings import Tag, Unfit, is_of_uv, unfit_in, unwrapped
+from compat.tables.declared import Declared, fits, newest_python
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:

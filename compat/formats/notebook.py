@@ -22,10 +22,9 @@ from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, without_secrets
-from compat.syntax.notebook import Cell, code_cells, translated
+from compat.syntax.notebook import Cell, code_cells, parsed, translated
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import starts_a_job
-from compat.workload.notebook import parsed
 from compat.workload.script import ScriptFacts, read_script
 from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell

@@ -16,9 +16,9 @@ from compat.formats.jobs import Job, Placed, Script, count_of, devices, known_ve
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record
+from compat.syntax.notebook import parsed
 from compat.syntax.python import Positions
 from compat.syntax.shell import Word
-from compat.workload.notebook import parsed
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript

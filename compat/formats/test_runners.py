@@ -21,9 +21,9 @@ from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Environment
 from compat.records import replace
 from compat.syntax.ini import parse_ini
+from compat.syntax.notebook import parsed
 from compat.syntax.python import Positions
 from compat.syntax.shell import Word
-from compat.workload.notebook import parsed
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change

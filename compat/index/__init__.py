@@ -12,7 +12,7 @@ fetched is executed. A page or a file that could not be read is *unknown*, never
 from __future__ import annotations
 
 from compat.index.index import Index
-from compat.index.records import File, Metadata, Requirement
+from compat.index.metadata import File, Metadata, Requirement
 from compat.index.settings import Settings, gather
 from compat.index.store import Store
 

@@ -10,8 +10,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Protocol
 
-from compat.index.metadata import LARGEST
-from compat.index.records import File, Unread, Unusable
+from compat.index.metadata import LARGEST, File, Unread, Unusable
 from compat.index.transport import Answer, TooLarge, Transport
 from compat.model import normalized
 from compat.redact import excerpt

@@ -12,9 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compat.index.address import path_of
-from compat.index.records import Absent, File, Metadata, Page, Reading, Unread
-from compat.index.settings import THREADS, Settings, Source
+from compat.index.metadata import Absent, File, Metadata, Page, Reading, Unread
+from compat.index.settings import THREADS, Settings, Source, path_of
 from compat.index.store import Pin, Pinned, Store
 from compat.model import normalized
 
@@ -221,7 +220,7 @@ class Index:
         return abs(time.time() - read) < self._max_age  # a clock may have been set back
 
     def _local_page(self, source: Source, name: str) -> Page | Unread:
-        from compat.index.pages import local_files
+        from compat.index.client import local_files
 
         folder = path_of(source.key)
         assert folder is not None

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compat.files import user_key
-from compat.index.address import path_of
 from compat.index.database import (
     ForeignError,
     connected,
@@ -34,7 +33,8 @@ from compat.index.database import (
     patiently,
     refuse_foreign,
 )
-from compat.index.records import File, Metadata, Page, Reading, Requirement, Unusable
+from compat.index.metadata import File, Metadata, Page, Reading, Requirement, Unusable
+from compat.index.settings import path_of
 
 _LARGEST = 64 << 20
 """Maximum characters of a row."""

@@ -26,9 +26,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
 from compat import __version__
-from compat.index.address import NETWORK, Credentials, host_of
-from compat.index.records import Unread
-from compat.index.settings import THREADS, Settings
+from compat.index.metadata import Unread
+from compat.index.settings import NETWORK, THREADS, Credentials, Settings, host_of
 from compat.redact import without_credentials
 
 MOST_REDIRECTS = 10

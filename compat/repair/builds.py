@@ -13,7 +13,7 @@ from compat.checks.torch_build import INDEX, cuda_of, label_of, public
 from compat.index import Index
 from compat.model import Environment, Source
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.clauses import WARNINGS, Statement
+from compat.repair.engine import WARNINGS, Statement
 from compat.repair.problem import BESIDE
 from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies

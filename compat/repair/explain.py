@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, LEVELS, Origin, Requires, Statement
-from compat.repair.engine import contradiction
+from compat.repair.engine import ERRORS, LEVELS, Origin, Requires, Statement, contradiction
 from compat.repair.problem import Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver

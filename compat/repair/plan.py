@@ -13,19 +13,17 @@ from compat.formats.edit.changes import Change
 from compat.index import Index, Settings
 from compat.model import EMPTY, Finding, Fix, Source
 from compat.records import record, replace
-from compat.repair import interfaces as surface
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.clauses import ERRORS
+from compat.repair.engine import ERRORS
 from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving, said
 from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
-from compat.repair.rules import forbidden, recommended
+from compat.repair.rules import forbidden, forbidden_by_source, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
-from compat.repair.uv import brought_along, partial, question
-from compat.repair.verify import Checks, Verified, accepted_by_uv, installable_by_uv
+from compat.repair.verify import Checks, Verified, accepted_by_uv, brought_along, installable_by_uv, partial, question
 from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix
 from compat.tables.builds import open_code_tables
@@ -239,7 +237,7 @@ class Planner:
             problem, self._universe, needs=self._needs, progress=self.means.progress, deadline=deadline,
             rules=lambda current, known: [
                 *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings),
-                *self._universe.forbidden(known), *surface.forbidden(problem.environment, known),
+                *self._universe.forbidden(known), *forbidden_by_source(problem.environment, known),
             ],
             judge=self._whole,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from functools import cache
 
 from compat.records import record
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, Clauses, Requires, Statement
+from compat.repair.engine import ERRORS, Clauses, Requires, Statement
 from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, Recommended, family, moves_major
 from compat.repair.target import Need, satisfies
 

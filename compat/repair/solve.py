@@ -7,8 +7,7 @@ from time import monotonic
 
 from compat.records import record, replace
 from compat.repair.candidates import Release, Universe
-from compat.repair.clauses import ERRORS, LEVELS
-from compat.repair.engine import Model, best
+from compat.repair.engine import ERRORS, LEVELS, Model, best
 from compat.repair.problem import Problem
 from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
 from compat.repair.target import satisfies

@@ -14,7 +14,7 @@ from compat.checks.interfaces import Reached, open_rows_once
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
-from compat.repair.clauses import Statement
+from compat.repair.engine import Statement
 from compat.repair.problem import Policy
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.rules import level_of

@@ -9,15 +9,13 @@ from compat.errors import InputError
 from compat.machine.system import relevant
 from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
-from compat.reports.devices import read_devices
 from compat.reports.fields import read_fields
 from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
-from compat.reports.hints import read_hints
-from compat.reports.images import read_images
+from compat.reports.hints import read_hints, read_images
 from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
-from compat.reports.programs import read_accelerate, read_banner, read_nvidia
+from compat.reports.programs import read_accelerate, read_banner, read_devices, read_nvidia
 from compat.reports.prose import read_by_hand, read_variables
 from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of

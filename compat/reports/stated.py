@@ -12,8 +12,7 @@ from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
 from compat.reports.lines import plain_lines
-from compat.reports.wheel_tags import unfit_in
-from compat.reports.wordings import FORMS, Form
+from compat.reports.wordings import FORMS, Form, unfit_in
 from compat.reports.words import distribution_of, is_specifier, is_version
 
 

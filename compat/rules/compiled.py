@@ -13,16 +13,24 @@ import os
 from compat.files import read_table
 from compat.model import EMPTY
 from compat.records import quick, record, values_of
-from compat.rules.conditions import OF_PACKAGES, AnyOf, HasVariable, from_plain, plain
-from compat.rules.rule import Example, FixTemplate, Rule, Signature
+from compat.rules.rule import (
+    OF_PACKAGES,
+    AnyOf,
+    Condition,
+    Example,
+    FixTemplate,
+    HasVariable,
+    Rule,
+    Signature,
+    from_plain,
+    plain,
+)
 from compat.versions import Key, contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
-
-    from compat.rules.conditions import Condition
 
 
 _VERSION = 4

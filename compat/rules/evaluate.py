@@ -5,9 +5,13 @@ from __future__ import annotations
 from compat.model import Environment, Finding, Fix
 from compat.records import record, replace
 from compat.rules.compiled import named_distributions
-from compat.rules.conditions import (
+from compat.rules.facts import Facts, has_more
+from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
+from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
+    Condition,
+    FixTemplate,
     HasCode,
     HasFeature,
     HasPackage,
@@ -15,17 +19,14 @@ from compat.rules.conditions import (
     InRange,
     InstalledFrom,
     IsOneOf,
+    Rule,
 )
-from compat.rules.facts import Facts, has_more
-from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.rules.unknown import completions, of_conditions
 from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
-    from compat.rules.conditions import Condition
-    from compat.rules.rule import FixTemplate, Rule
 
 
 @record(frozen=True)

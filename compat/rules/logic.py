@@ -7,9 +7,11 @@ does, the possible values of that fact are enumerated (``compat.rules.unknown``)
 from __future__ import annotations
 
 from compat.model import Accelerator, Distribution
-from compat.rules.conditions import (
+from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
+from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
+    Condition,
     HasCode,
     HasDevices,
     HasFeature,
@@ -19,15 +21,12 @@ from compat.rules.conditions import (
     InstalledFrom,
     IsOneOf,
 )
-from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
 from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
-
-    from compat.rules.conditions import Condition
 
 
 _MOST_DEVICES = 4096

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.model import LAUNCHERS, SYSTEMS, normalized
-from compat.rules.conditions import (
+from compat.rules.rule import (
     AnyOf,
+    Condition,
     HasCode,
     HasDevices,
     HasFeature,
@@ -20,7 +21,6 @@ from compat.rules.conditions import (
 from compat.versions import ranges_of
 
 if TYPE_CHECKING:
-    from compat.rules.conditions import Condition
     from compat.versions import Ranges
 
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import itertools
 
 from compat.model import Accelerator, Distribution, Source
-from compat.rules.conditions import (
+from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more, number_key
+from compat.rules.logic import by_root, holds
+from compat.rules.rule import (
     AnyOf,
+    Condition,
     HasCode,
     HasDevices,
     HasFeature,
@@ -21,8 +24,6 @@ from compat.rules.conditions import (
     InstalledFrom,
     IsOneOf,
 )
-from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more, number_key
-from compat.rules.logic import by_root, holds
 from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from compat.rules.conditions import Condition
     from compat.tables.declared import Package
     from compat.versions import Key
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compat.index import File, Index, gather
 from compat.index import Store as IndexStore
-from compat.index.records import Unread
+from compat.index.metadata import Unread
 from compat.index.transport import Transport
 from scripts.surface.fetch import preference
 from scripts.surface.members import read_members

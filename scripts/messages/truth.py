@@ -21,7 +21,7 @@ from pathlib import Path
 
 from compat.index import Index, gather
 from compat.index import Store as IndexStore
-from compat.index.records import Unread
+from compat.index.metadata import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
 from compat.interfaces.messages import HOLE, Messages, Place, Template

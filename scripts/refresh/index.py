@@ -23,8 +23,8 @@ from requests import HTTPError, Timeout
 from urllib3.exceptions import HTTPError as BrokenBody
 
 from compat.index import gather
-from compat.index.address import host_of
 from compat.index.configuration import uv_default_index
+from compat.index.settings import host_of
 from scripts.refresh.updates import MIB
 from scripts.refresh.wheel import Meter, UnreadableError, Wheel, opened
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from compat.tables.wheels import TABLE
+from compat.tables.declared import TABLE
 from scripts.refresh.index import Index
 from scripts.refresh.metadata import wheels
 from scripts.refresh.tables import Row, changed, load, text_of

@@ -14,8 +14,7 @@ from compat.cli.rules import example_words, fix_words, presumed_words
 from compat.output.html.page import Child, Html, element, joined, link
 from compat.output.html.report import described
 from compat.rules.compiled import BoundEvidence, evidence_of, named_distributions
-from compat.rules.conditions import in_words
-from compat.rules.rule import Rule
+from compat.rules.rule import Rule, in_words
 from scripts.site.frame import Page, local, to
 
 _NEWEST = 50

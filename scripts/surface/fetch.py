@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from compat.index import File, Index, gather
 from compat.index import Store as IndexStore
-from compat.index.records import Unread
+from compat.index.metadata import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
 from scripts.surface.members import read_members

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from compat.index.archives import NoRangesError, RemoteFile
-from compat.index.records import File, Unread
+from compat.index.metadata import File, Unread
 from compat.index.transport import TooLarge, Transport
 
 SMALL = 3 << 20

@@ -11,7 +11,7 @@ import pytest
 from compat.api import fixing
 from compat.api.commands import command_named
 from compat.api.fixing import Repair, repair_of
-from compat.cli.options import parse
+from compat.cli import parse
 from compat.formats.edit.files import Edit
 from compat.rules.compiled import open_matrix
 from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, own

@@ -6,7 +6,7 @@ import pytest
 
 from compat.api.diagnosis import environment_in
 from compat.model import Environment, Finding
-from compat.reports.wheel_tags import Tag, tag_of
+from compat.reports.wordings import Tag, tag_of
 from tests.diagnosis.test_symptoms import said
 
 NO_SOLUTION = "  × No solution found when resolving dependencies:\n  ╰─▶ "

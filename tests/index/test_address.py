@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.index.address import joined
+from compat.index.settings import joined
 
 BASES = ("https://index.example/simple/a/", "http://u:p@index.example/root/simple/a", "https://index.example/simple/a/?page=2")
 PART = st.one_of(

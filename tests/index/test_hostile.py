@@ -16,9 +16,8 @@ import pytest
 
 from compat.index import Index, Metadata, Requirement, Settings, Store
 from compat.index.archives import tar_metadata, zip_metadata
-from compat.index.metadata import parse_metadata, parse_requirement
-from compat.index.pages import JSON, parse_page
-from compat.index.records import File, Unread, Unusable
+from compat.index.client import JSON, parse_page
+from compat.index.metadata import File, Unread, Unusable, parse_metadata, parse_requirement
 from compat.index.settings import Source, gather
 from tests.index.archives import metadata_text
 from tests.index.server import Hosted, IndexServer

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from compat.index import Index, Metadata, Requirement, Settings, Store
-from compat.index.address import Credentials
-from compat.index.pages import parse_page
-from compat.index.settings import THREADS, Source
+from compat.index.client import parse_page
+from compat.index.settings import THREADS, Credentials, Source
 from tests.index.archives import sdist, wheel
 from tests.index.server import IndexServer
 

@@ -16,7 +16,7 @@ import pytest
 
 from compat.index import File, Index, Metadata, Requirement, Settings, Store
 from compat.index.database import default_path
-from compat.index.records import Page, Reading, Unusable
+from compat.index.metadata import Page, Reading, Unusable
 from compat.index.settings import Source
 from compat.index.store import Pin
 from tests.conftest import ROOT

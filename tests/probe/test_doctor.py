@@ -7,8 +7,7 @@ import json
 import pytest
 
 from compat.api.commands import command_named
-from compat.cli import doctor
-from compat.cli.options import parse
+from compat.cli import doctor, parse
 from compat.errors import InputError
 from compat.model import Environment
 from compat.probe import session

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.probe.nodes import Meeting, meeting_at, probe_nodes
 from compat.probe.request import ProbeResult
+from compat.probe.session import Meeting, meeting_at, probe_nodes
 from tests.examples import slow
 from tests.probe.conftest import FAULTS, needs
 

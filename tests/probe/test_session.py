@@ -15,7 +15,7 @@ import pytest
 
 from compat.api.commands import command_named
 from compat.api.probe import probe
-from compat.cli.options import parse
+from compat.cli import parse
 from compat.cli.probe import rendered, requested
 from compat.errors import InputError
 from compat.model import Accelerator, Environment

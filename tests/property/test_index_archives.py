@@ -16,9 +16,8 @@ pytest.importorskip("requests")
 
 from compat.index import Store
 from compat.index.archives import tar_metadata, zip_metadata
-from compat.index.metadata import parse_metadata
-from compat.index.pages import JSON, parse_page
-from compat.index.records import File, Page, Requirement, Unread, Unusable
+from compat.index.client import JSON, parse_page
+from compat.index.metadata import File, Page, Requirement, Unread, Unusable, parse_metadata
 from tests.examples import examples
 from tests.index.archives import metadata_text, sdist, wheel
 

@@ -10,7 +10,7 @@ from packaging.markers import InvalidMarker, Marker
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.formats.listing import Listing
-from compat.index.records import Requirement
+from compat.index.metadata import Requirement
 from compat.markers import combined, comparisons, parse, version_holds, written
 from compat.model import Environment
 from compat.repair.target import Target

@@ -20,8 +20,7 @@ from compat.repair.candidates import IndexUniverse
 from compat.repair.problem import Policy, Problem
 from compat.repair.solve import Solver
 from compat.repair.target import Target
-from compat.repair.uv import Question
-from compat.repair.verify import resolved_by_uv
+from compat.repair.verify import Question, resolved_by_uv
 from tests.index.server import IndexServer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.clauses import Requires, Statement
+from compat.repair.engine import Requires, Statement
 from compat.repair.explain import conflict, reasons, relieving, said
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Forbidden

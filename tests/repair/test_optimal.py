@@ -12,7 +12,7 @@ import pytest
 
 from compat.model import Environment, Source
 from compat.repair.candidates import Release
-from compat.repair.clauses import Statement
+from compat.repair.engine import Statement
 from compat.repair.problem import Policy, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.solve import Solver

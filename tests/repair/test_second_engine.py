@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from compat.repair.clauses import LEVELS, Clauses
-from compat.repair.engine import best
+from compat.repair.engine import LEVELS, Clauses, best
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver
 from tests.repair.test_optimal import instance

@@ -9,7 +9,7 @@ from packaging.version import Version
 from compat.model import Environment
 from compat.records import replace
 from compat.repair.candidates import Release
-from compat.repair.clauses import ERRORS, Statement
+from compat.repair.engine import ERRORS, Statement
 from compat.repair.problem import MOST, Problem, Recommended
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver, follow

@@ -11,15 +11,23 @@ from pathlib import Path
 import pytest
 
 from compat.index import Settings
-from compat.index.address import Credentials
+from compat.index.settings import Credentials
 from compat.index.settings import Source as IndexSource
 from compat.model import Environment, Source
 from compat.repair import verify
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.target import Need, Target
-from compat.repair.uv import Question, brought_along, question
-from compat.repair.verify import Resolved, Verified, accepted_by_uv, installable_by_uv, resolved_by_uv
+from compat.repair.verify import (
+    Question,
+    Resolved,
+    Verified,
+    accepted_by_uv,
+    brought_along,
+    installable_by_uv,
+    question,
+    resolved_by_uv,
+)
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
 

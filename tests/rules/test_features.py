@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from compat.rules.compiled import Matrix
-from compat.rules.conditions import AnyOf, Condition, HasFeature
 from compat.rules.facts import IMPLIED
+from compat.rules.rule import AnyOf, Condition, HasFeature
 from tests.conftest import ROOT
 
 _EMITTING = ("on", "off", "feature", "_on", "say", "_switch", "_several", "append")

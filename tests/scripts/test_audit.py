@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from compat.index.records import File, Metadata
-from compat.index.records import Requirement as Needed
+from compat.index.metadata import File, Metadata
+from compat.index.metadata import Requirement as Needed
 from compat.model import Distribution, Environment, Report
 from compat.records import replace
 from compat.rules.compiled import evidence_of, in_memory, open_matrix, packed_evidence
-from compat.rules.conditions import HasPackage
 from compat.rules.evaluate import judge
 from compat.rules.loader import load_file
-from compat.rules.rule import FixTemplate, Rule
+from compat.rules.rule import FixTemplate, HasPackage, Rule
 from compat.versions import ranges_of
 from scripts.audit import corners, evidence, fixes
 from scripts.audit.bounds import Bound, bounds_of

@@ -164,7 +164,7 @@ def test_the_page_of_gpus_has_both_vendors() -> None:
 
 def test_the_newest_combinations_are_those_that_suggest_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     from compat.api.commands import COMMANDS
-    from compat.cli.options import parse
+    from compat.cli import parse
     from compat.tables.stacks import open_stacks
 
     monkeypatch.setattr("scripts.site.gpus.ON_GPUS", ())

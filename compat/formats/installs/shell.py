@@ -18,8 +18,7 @@ from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
-from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader
-from compat.syntax.shell_scripts import unrolled
+from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader, unrolled
 from compat.workload.wrappers import ELSEWHERE, SHELLS, handed_to_shell, program_name, reads_script, unwrapped
 
 _INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from compat.index.records import File, Unread
+from compat.index.metadata import File, Unread
 from compat.index.transport import Answer
 from scripts.surface.fetch import missing
 from scripts.surface.members import Contents, read_members
