@@ -8,26 +8,33 @@ from __future__ import annotations
 import ast
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
-from compat.formats.installs.files import InstallFiles, Opened
+from compat.formats.installs.files import InstallFiles, InstallFormat, Opened
 from compat.formats.installs.shell import ShellSteps, mentions_install
 from compat.formats.installs.steps import Installs, Step, alternatives
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing
-from compat.formats.registry import Format
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, without_secrets
+from compat.syntax.json import letters
 from compat.syntax.notebook import Cell, code_cells, parsed, translated
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import starts_a_job
 from compat.workload.script import ScriptFacts, read_script
 from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell
+
+if TYPE_CHECKING:
+    from compat.formats.edit.files import Mapped
+    from compat.formats.installs.edit import InstallScript
 
 LONGEST = 1 << 18
 """Most characters of code read."""
@@ -320,12 +327,51 @@ def _accelerators(metadata: Mapping[str, object]) -> tuple[Accelerator, ...] | N
     return (Accelerator(vendor="nvidia", name=_DEVICES.get(kind, kind)),)
 
 
-class Notebook(Format):
-    """A Jupyter notebook."""
+# --- Edits of the shell lines in the cells.
+
+
+_LEAD = re.compile(r"\s*(?:\w{1,100}\s*=\s*)?[!%]*\s*(?:(?:sx|system)\s+)?(?:\{sys\.executable\}\s+-m\s+)?")
+"""What precedes the command in a shell line, with the interpreter that runs pip."""
+
+
+def _source(text: str, cell: Cell) -> Mapped:
+    """Return the source of a cell with its place in the JSON text."""
+    from compat.formats.edit.files import Mapped
+
+    found = [each for start, end in cell.spans for each in letters(text, start, end) if each[0] != "\r"]
+    wide = {at: width for _, at, width in found if width > 1}
+    return Mapped("".join(letter for letter, _, _ in found), [at for _, at, _ in found], wide)
+
+
+def _shell_parts(cell: Cell, source: Mapped) -> Iterator[Mapped]:
+    """Yield the shell lines of a cell, or all of a shell cell."""
+    code, lines = translated(cell.lines), source.text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    if code.shell is not None:
+        yield source.part(starts[code.shell], len(source.text))
+    for first, last, _ in code.commands:
+        lead = _LEAD.match(lines[first - 1])
+        yield source.part(starts[first - 1] + (lead.end() if lead else 0), starts[last] - 1)
+
+
+class Notebook(InstallFormat):
+    """A Jupyter notebook, whose shell lines and shell cells are edited; calls of Python that install are not."""
 
     kind = "notebook"
-    lists_packages = False
-    by_hand = "change its cells by hand"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_notebook(path, text)
+
+    def collect(self, script: InstallScript) -> None:
+        script.escape = _escaped
+        mark = len(script.text) - len(script.text.removeprefix("\ufeff"))
+        cells, _ = code_cells(script.path, script.text[mark:])
+        for cell in cells:
+            spans = tuple((start + mark, end + mark) for start, end in cell.spans)
+            source = _source(script.text, replace(cell, spans=spans))
+            for part in _shell_parts(cell, source) if spans else ():
+                script.read(part)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -144,3 +144,22 @@ def line_of(text: str, path: Sequence[str | int]) -> int | None:
     except (IndexError, RecursionError, StopIteration, ValueError):
         return None
     return text.count("\n", 0, at) + 1
+
+
+_SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def letters(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the letters of the string between ``start`` and ``end``, quotes included, each with its place and its width there.
+
+    Half of a surrogate pair is a letter of its own.
+    """
+    at = start + 1
+    while at < end - 1:
+        letter, width = text[at], 1
+        if letter == "\\":
+            letter = text[at + 1]
+            width = 6 if letter == "u" else 2
+            letter = chr(int(text[at + 2 : at + 6], 16)) if letter == "u" else _SHORT.get(letter, letter)
+        yield letter, at, width
+        at += width

@@ -22,11 +22,15 @@ CELLS = 5000
 
 @record(frozen=True)
 class Cell:
-    """A code cell: its number among the code cells (from 1), its source lines, and their lines in the file."""
+    """A code cell: its number among the code cells (from 1), its source lines, and their lines in the file.
+
+    ``spans`` are the start and end of each piece of source in the JSON text, quotes included; empty if they are unknown.
+    """
 
     number: int
     lines: tuple[str, ...]
     places: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
@@ -54,8 +58,9 @@ def code_cells(path: str, text: str) -> tuple[list[Cell], Mapping[str, object]]:
     return found, metadata if isinstance(metadata, dict) else {}
 
 
-def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
-    """Return a cell; ``places`` are the lines its pieces of source start on, the whole cell's line first."""
+def _cell(number: int, source: object, written: _Written, path: str) -> Cell:
+    """Return a cell; ``written`` is where its source is in the file."""
+    places = written.lines
     pieces = [source] if isinstance(source, str) else source
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         line = places[0] if places else None
@@ -70,7 +75,15 @@ def _cell(number: int, source: object, places: list[int], path: str) -> Cell:
         lines[-1] += first
         lines += others
         at += [line] * len(others)
-    return Cell(number, tuple(lines), tuple(at))
+    return Cell(number, tuple(lines), tuple(at), written.spans if len(written.spans) == len(pieces) else ())
+
+
+@record(frozen=True)
+class _Written:
+    """The lines that a cell's source and then each of its pieces start on, and the start and end of each piece."""
+
+    lines: tuple[int, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 class _Places:
@@ -88,14 +101,15 @@ class _Places:
         except (IndexError, RecursionError, StopIteration, ValueError):
             pass
 
-    def of(self, index: int, key: str) -> list[int]:
-        """Return the line of the cell's source, and of every piece if it is a list; empty if they are unknown."""
+    def of(self, index: int, key: str) -> _Written:
+        """Return where the cell's source is, and every piece if it is a list; empty if it is unknown."""
         try:
-            *_, start = (each.start for each in children(self._text, self._cells[index].start) if each.key == key)
-            pieces = [each.start for each in children(self._text, start)] if self._text[start] == "[" else [start]
+            *_, source = (each for each in children(self._text, self._cells[index].start) if each.key == key)
+            pieces = list(children(self._text, source.start)) if self._text[source.start] == "[" else [source]
         except (IndexError, RecursionError, ValueError):
-            return []
-        return [self._line_of(at) for at in (start, *pieces)]
+            return _Written()
+        lines = tuple(self._line_of(each.start) for each in (source, *pieces))
+        return _Written(lines, tuple((each.start, each.end) for each in pieces))
 
     def _line_of(self, at: int) -> int:
         if at > self._counted:

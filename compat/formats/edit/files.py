@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from compat.errors import InputError
@@ -17,6 +17,7 @@ from compat.records import record
 Replacement = tuple[int, int, str]
 """(start, end, replacement text)."""
 
+_NONE: Mapping[int, int] = {}
 _CODING = re.compile(rb"#.*?coding[:=][ \t]*([-\w.]+)")
 
 
@@ -83,20 +84,27 @@ def line_at(text: str, offset: int) -> int:
 
 @record(frozen=True)
 class Mapped:
-    """Text joined from pieces of a file (continued lines), with the offset of each letter in the file."""
+    """Text joined from pieces of a file (continued lines), with the offset of each letter in the file.
+
+    ``widths`` are the widths there of the letters that an escape sequence stands for, by offset.
+    """
 
     text: str
     offsets: Sequence[int]
+    widths: Mapping[int, int] = _NONE
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return start and end of a part in the file; an empty part is after the preceding letter."""
-        if start == end:
-            at = self.offsets[start - 1] + 1 if start else self.offsets[0]
-            return at, at
-        return self.offsets[start], self.offsets[end - 1] + 1
+        last = self.offsets[end - 1] if end else self.offsets[0] - 1
+        behind = last + self.widths.get(last, 1)
+        return (behind if start == end else self.offsets[start]), behind
 
     def part(self, start: int, end: int) -> Mapped:
-        return Mapped(self.text[start:end], self.offsets[start:end])
+        return Mapped(self.text[start:end], self.offsets[start:end], self.widths)
+
+    def picked(self, text: str, places: Iterable[int]) -> Mapped:
+        """Return a text that is made of letters at some places of this one."""
+        return Mapped(text, [self.offsets[at] for at in places], self.widths)
 
 
 def joined(pieces: Iterable[tuple[str, int]]) -> Mapped:

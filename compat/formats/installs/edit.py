@@ -87,8 +87,11 @@ _CLOSED = frozenset(("-i", "--index-url", "--default-index", "--no-index", "--no
 class InstallScript:
     """Every install command of a file, and the replacements collected so far.
 
-    ``literal``: write versions into the commands even if they come from a variable.
+    ``literal``: write versions into the commands even if they come from a variable. ``escape`` encodes new text where the file
+    holds the commands in strings.
     """
+
+    escape: Callable[[str], str] = staticmethod(str)
 
     def __init__(self, path: str, text: str, *, literal: bool) -> None:
         self.path = path
@@ -128,7 +131,7 @@ class InstallScript:
         inner = next((word for word in words if word.value == text and word.spans), None)
         if inner is not None:
             quotes = mapped.text[inner.start] if mapped.text[inner.start] in "'\"" else ""
-            self.read(Mapped(inner.value, [mapped.offsets[at] for at in inner.places]), quotes or " ")
+            self.read(mapped.picked(inner.value, inner.places), quotes or " ")
             return
         words = self._with_program(words)
         install = install_of([self.variables.filled(word.value) for word in words])
@@ -165,9 +168,9 @@ class InstallScript:
             if not self._literal and self._by_variable(place, change):
                 return
             value = self.variables.filled(value)
-            if references(value):
-                message = f"the version of {change.name} is only known when the script runs: {excerpt(place.value, 60)}"
-                raise InputError(message, self.path, statement.line)
+        if references(value) or "{" in value:  # a brace: filled in by Python or a template
+            message = f"the version of {change.name} is only known when the script runs: {excerpt(place.value, 60)}"
+            raise InputError(message, self.path, statement.line)
         try:
             new = self._rewritten(place, value, change, how)
         except InputError as problem:
@@ -312,7 +315,7 @@ def edit_installs(
         _refuse_hidden(script, listings, changes)
         here = _gather(script, changes, elsewhere)
         try:
-            after = replaced(text, script.replacements)
+            after = replaced(text, ((start, end, script.escape(new)) for start, end, new in script.replacements))
         except ValueError as reason:
             wrong = str(reason)
             continue
