@@ -40,6 +40,7 @@ NAMES = frozenset(
         "flash-attn",
         "sgl-kernel",
         "sglang-kernel",
+        "onnxruntime-gpu",
         "flashinfer-python",
         "auto-gptq",
         "autoawq",

@@ -23,6 +23,8 @@ _OF_TORCH = frozenset(
 """Packages that torch's own index has builds of for each CUDA: without a label only an index says which build it is."""
 _PINNED = frozenset(("torchvision", "torchaudio", "torchtext"))
 """Packages that declare the exact torch they are compiled for, which is checked with their requirements."""
+_WITHOUT_TORCH = frozenset(("onnxruntime-gpu",))
+"""Packages that do not require torch, so that a toolkit may be all that brings the libraries of CUDA."""
 _ANOTHER_ABI = ("2.6.0+cu126",)
 """Builds of torch with other symbols than the release's wheel on the index: compiled with the C++11 ABI."""
 
@@ -68,6 +70,8 @@ def _symbols(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
 def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: LinkedTable) -> Iterator[Finding]:
     """A published wheel linked against another CUDA major release than the one torch comes with."""
     cuda, name = stack.flavour.numbered, copy.name
+    if name in _WITHOUT_TORCH and linked is not None and not isinstance(stack.facts.package("torch"), list):
+        yield from _toolkit(stack, copy, linked, table)
     if stack.torch is None or cuda is None or (name in _OF_TORCH and name != "xformers" and not _of_default_index(copy)):
         return
     if (copy.source is not None and "more" in copy.source.details) or (name in _OF_TORCH and _is_unnamed_index(stack.torch)):
@@ -88,7 +92,10 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
             f"pip install --no-build-isolation --no-binary {name} {name}",
         )
     )
-    fixes += _for_cuda(stack, copy, table, major(cuda))
+    if name in _WITHOUT_TORCH and linked is not None:
+        fixes = [*_release(copy, linked, table, lambda each: each.cuda() == str(major(cuda)), f"CUDA {major(cuda)}"), *fixes]
+    else:
+        fixes += _for_cuda(stack, copy, table, major(cuda))
     yield Finding(
         rule=f"build-{name}-cuda",
         origin="build",
@@ -106,6 +113,36 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         fixes=tuple(fixes),
         evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
         here=f"{name} {copy.version}, torch {stack.torch.version}",
+    )
+
+
+def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:
+    """A wheel without torch beside it, linked against another CUDA major release than that of the toolkit."""
+    environment, built = stack.facts.environment, linked.cuda()
+    toolkit = environment.cuda_toolkit
+    if toolkit is None or built is None or environment.accelerators == () or _there(stack, int(built)):
+        return
+    cuda = str(major(toolkit))
+    yield Finding(
+        rule=f"build-{copy.name}-cuda",
+        origin="build",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{copy.name} is linked against CUDA {built}, but the CUDA toolkit here is {toolkit}",
+        why=f"The wheel of {copy.name} {public(copy.version or '')} loads libcudart.so.{built} and others of that major "
+        "release, which neither the wheel nor this toolkit has: cannot open shared object file.",
+        confidence="confirmed",
+        packages={copy.name: copy.version},
+        facts=("cuda_toolkit", "build"),
+        missing=("build",),
+        unknown=(f"build.{copy.name}",),
+        fixes=(
+            *_release(copy, linked, table, lambda each: each.cuda() == cuda, f"CUDA {cuda}"),
+            Fix("source-install", copy.name, "", f"a build for CUDA {cuda} from another index"),
+        ),
+        evidence=("https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements",),
+        here=f"{copy.name} {copy.version}, CUDA toolkit {toolkit}",
     )
 
 

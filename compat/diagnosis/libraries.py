@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from compat.checks.fix_commands import upgrade_to
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, version_of
 from compat.diagnosis.loader import (
@@ -46,6 +47,11 @@ _NOT_LOADED = re.compile(
 )
 """A library that a program opens itself; on Windows its name ends in ``64_12.dll``, ``64_120_0.dll`` or ``64_9.dll``."""
 _SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol: (?P<symbol>\w{1,400})")
+_LINKED = re.compile(
+    r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol (?P<symbol>\w{1,400}),? version \S{1,80} not defined in file "
+    r"lib(?P<name>[A-Za-z]{1,30})\.so\.(?P<release>\d{1,3})[\d.]{0,20} with link time reference"
+)
+"""A versioned symbol that the library found at run time lacks: it is an older one than that of the build."""
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
 _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
 """A free function that takes tensors: a kernel that an extension defines itself."""
@@ -60,14 +66,16 @@ def missing(said: str, where: str, error: RaisedError | None, facts: Facts, deri
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
     for hint, read in _READERS:
         if hint in said and (found := read(said, where, error, facts)) is not None:
-            by = (found.rule, *_EXPLAINED_BY.get(found.rule, ()))
+            of_builds = (f"build-{name}-cuda" for name in found.packages) if found.rule == _NO_CUDA else ()
+            by = (found.rule, *_EXPLAINED_BY.get(found.rule, ()), *of_builds)
             explaining = [each for each in derived if each.rule.startswith(by)]
             return [replace(each, here=f"{where}, {each.here}") for each in explaining] or [found]
     return []
 
 
+_NO_CUDA = "symptom-cuda-library-missing"
 _EXPLAINED_BY = {
-    "symptom-cuda-library-missing": ("build-vllm-cuda", "build-xformers-cuda"),
+    _NO_CUDA: ("build-vllm-cuda", "build-xformers-cuda"),
     "symptom-nvjitlink": ("build-library-path", "build-nvidia-overwritten"),
     "symptom-glibc": ("glibc-",),
 }
@@ -95,6 +103,17 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
     wheel = WHEELS[owner] + CUDA_11_TO_13[asked[1]] if asked and asked[1] in CUDA_11_TO_13 else cuda_wheel(WHEELS[owner], facts)
     return _cuda_mixed(wheel, library, where, facts)
+
+
+def _linked(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _LINKED.search(said)
+    if match is None or match["name"] not in WHEELS:
+        return None
+    ending = OTHER_NUMBERS.get(match["name"], CUDA_11_TO_13).get(match["release"])
+    owner = WHEELS[match["name"]]
+    wheel = cuda_wheel(owner, facts) if ending is None else f"{owner}{ending}"
+    path = match["path"] or ""
+    return _cuda_mixed(wheel, path.rpartition("/")[2] or "a library", where, facts, packages_in(path) or importing(error))
 
 
 def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
@@ -135,13 +154,13 @@ def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
     )
 
 
-def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts) -> Finding:
+def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Sequence[str] = ()) -> Finding:
     return question(
         rule="symptom-nvjitlink",
         title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} requires",
         why="The loader found a library of an older CUDA release first: in LD_LIBRARY_PATH, in the conda environment, or in a "
         "second nvidia package.",
-        packages={each: version_of(each, facts) for each in ("torch", wheel)},
+        packages={each: version_of(each, facts) for each in dict.fromkeys((*(names or ("torch",)), wheel))},
         facts=("variables", "build"),
         fixes=(
             Fix(
@@ -276,16 +295,16 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     library = f"lib{name}.so.{release}".rstrip(".")
     cudnn = f"cuDNN {release}" if name == "cudnn" and release else None
     return question(
-        rule="symptom-cuda-library-missing",
+        rule=_NO_CUDA,
         title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else cudnn or library}, but those "
         "libraries are not installed",
-        why=f"Its wheel was built for another major release of {'cuDNN' if cudnn else 'CUDA'} than the installed torch uses. "
+        why=f"Its wheel was built for another major release of {'cuDNN' if cudnn else 'CUDA'} than the one that is installed. "
         f"{wheel} ships {library}.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, wheel))},
         facts=("build",),
         fixes=(
             *(_for_cudnn(asking, release) if name == "cudnn" else ()),
-            *(_for_cuda_of_torch(asking, facts) if asking else ()),
+            *(_for_cuda_of_torch(asking, of_cuda, facts) if asking else ()),
             Fix("source-install", asking, "", "install builds of it and of torch for the same CUDA release"),
             Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
         ),
@@ -308,17 +327,27 @@ def _for_cudnn(asking: str | None, release: str) -> Iterator[Fix]:
         yield Fix("upgrade" if older else "downgrade", asking, None, f"a release that is built for cuDNN {other}")
 
 
-def _for_cuda_of_torch(name: str, facts: Facts) -> Iterator[Fix]:
-    """Yield the newest release whose published wheel is linked against the CUDA that torch comes with."""
+def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[Fix]:
+    """Yield the newest release whose published wheel is linked against the CUDA that torch, or else the toolkit, has.
+
+    Where neither is known, it is the first release for a later CUDA than that of the missing library.
+    """
     from compat.checks.torch_build import major, stack_of
     from compat.tables.builds import open_code_tables
     from compat.tables.linked import open_linked
 
-    cuda = stack_of(facts, open_code_tables()).flavour.numbered
-    fitting = [each.version for each in open_linked().of(name) if cuda and each.cuda() == str(major(cuda))]
-    if cuda and fitting and version_of(name, facts) not in fitting:
-        command = f'pip install "{name}=={fitting[-1]}"'
-        yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major(cuda)}", command)
+    stack = stack_of(facts, open_code_tables())
+    cuda = stack.flavour.numbered or (facts.environment.cuda_toolkit if stack.torch is None else None)
+    rows = open_linked().of(name)
+    if cuda:
+        fitting = [each.version for each in rows if each.cuda() == str(major(cuda))]
+        if fitting and version_of(name, facts) not in fitting:
+            command = f'pip install "{name}=={fitting[-1]}"'
+            yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major(cuda)}", command)
+        return
+    later = [(each.version, newer) for each in rows if built and (newer := each.cuda()) and int(newer) > int(built)]
+    if later:
+        yield upgrade_to(name, later[0][0], f"the first release for CUDA {later[0][1]}")
 
 
 def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
@@ -405,6 +434,7 @@ _SYSTEMS = {
 
 _READERS = (
     ("undefined symbol: ", _symbol),
+    ("with link time reference", _linked),
     ("cannot open shared object", _library),
     ("Could not load library ", _library),
     ("Could not locate ", _library),

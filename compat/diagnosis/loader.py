@@ -42,6 +42,8 @@ EXTENSIONS = {
     "ctranslate2": "ctranslate2", "exllamav2_ext": "exllamav2", "tensorrt_llm": "tensorrt-llm", "libtriton": "triton",
     "sgl-kernel": "sgl-kernel", "common_ops": "sgl-kernel", "spatial_ops": "sgl-kernel", "torch_tensorrt": "torch-tensorrt",
     "torchtrt": "torch-tensorrt", "th_common": "tensorrt-llm", "fbgemm_gpu": "fbgemm-gpu", "fbgemm_gpu_py": "fbgemm-gpu",
+    "onnxruntime_providers_cuda": "onnxruntime-gpu", "onnxruntime_providers_tensorrt": "onnxruntime-gpu",
+    "exllamav3_ext": "exllamav3",
     "fbgemm_gpu_experimental_gen_ai": "fbgemm-gpu-genai", "sageattention": "sageattention", "flash_mla": "flash-mla",
 }  # fmt: skip
 """Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""

@@ -6,6 +6,7 @@ import pytest
 
 from compat.diagnosis.loader import exporting, note_on_strings, spans
 from compat.model import Distribution, Environment, Finding
+from compat.records import replace
 from tests.diagnosis.test_symptoms import said
 
 CHECK = "_ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_jb"
@@ -67,6 +68,43 @@ def test_a_missing_library_names_the_release_that_is_linked_to_the_cuda_of_torch
     frame = f'Traceback (most recent call last):\n  File "/v/site-packages/onnxruntime/__init__.py", line 1, in f\n    x()\n{text}\n'
     (finding,) = said(frame, of("torch==2.11.0+cu130", "onnxruntime-gpu==1.23.2"))
     assert finding.rule in ("symptom-cuda-library-missing", "build-onnxruntime-gpu-cuda")
+
+
+PROVIDER = (
+    "[ONNXRuntimeError] : 1 : FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.11: "
+    "cannot open shared object file: No such file or directory"
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ({}, ("upgrade", ">=1.19.0")),  # the first for another CUDA, as nothing says which is there
+        ({"cuda_toolkit": "13.0"}, ("upgrade", ">=1.27.0")),
+    ],
+)
+def test_a_provider_of_onnxruntime_names_its_package_and_the_release_for_the_cuda(
+    keys: dict[str, str], fix: tuple[str, str]
+) -> None:
+    (finding,) = said(PROVIDER, replace(of("onnxruntime-gpu==1.17.1"), **keys))
+    assert "onnxruntime-gpu" in finding.packages
+    assert fix in [(each.kind, each.spec) for each in finding.fixes if each.package == "onnxruntime-gpu"]
+
+
+@pytest.mark.parametrize(
+    ("library", "symbol", "file", "wheel"),
+    [
+        ("libcublas.so.11", "free_gemm_select", "libcublasLt.so.11", "nvidia-cublas-cu11"),
+        ("_turbomind.cpython-38-x86_64-linux-gnu.so", "cudaFreeAsync,", "libcudart.so.11.0", "nvidia-cuda-runtime-cu11"),
+        ("libcusparse.so.12", "__nvJitLinkAddData_12_1,", "libnvJitLink.so.12", "nvidia-nvjitlink-cu12"),
+        ("libssl.so.3", "EVP_KDF_fetch", "libcrypto.so.3", None),  # not a library of CUDA
+    ],
+)
+def test_a_symbol_that_the_older_library_of_cuda_lacks(library: str, symbol: str, file: str, wheel: str | None) -> None:
+    text = f"OSError: /env/lib/{library}: symbol {symbol} version {file} not defined in file {file} with link time reference"
+    found = said(text, of())
+    assert [each.rule for each in found if "mixed" in each.title] == (["symptom-nvjitlink"] if wheel else [])
+    assert all(wheel is None or wheel in each.packages for each in found)
 
 
 def test_a_missing_version_of_the_c_library_names_a_release_whose_wheel_asks_for_less() -> None:

@@ -110,3 +110,27 @@ def test_both_ways_out_of_numpy_1_are_fixes() -> None:
 @pytest.mark.parametrize("kind", ["vcs", "conda", "directory"])
 def test_other_builds_may_be_compiled_against_another_numpy(kind: str) -> None:
     assert "build-spacy-numpy" not in found("spacy==3.7.5", "numpy==2.2.6", source=kind)
+
+
+@pytest.mark.parametrize(
+    ("others", "keys", "holds"),
+    [
+        ((), {"cuda_toolkit": "12.1"}, True),
+        ((), {"cuda_toolkit": "11.8"}, False),
+        ((), {}, False),
+        ((), {"cuda_toolkit": "12.1", "gpus": ()}, True),
+        (("nvidia-cuda-runtime-cu11==11.8.89",), {"cuda_toolkit": "12.1"}, False),
+        (("torch==2.5.1+cu118",), {"cuda_toolkit": "12.1"}, False),
+        (("torch==2.5.1+cu124",), {}, True),
+    ],
+)
+def test_a_package_without_torch_needs_the_cuda_that_its_wheel_is_linked_to(
+    others: tuple[str, ...], keys: dict[str, Any], *, holds: bool
+) -> None:
+    rules = found("onnxruntime-gpu==1.17.1", *others, **keys)
+    assert ("build-onnxruntime-gpu-cuda" in rules) is holds
+
+
+def test_the_way_out_of_another_cuda_is_the_release_for_the_toolkit() -> None:
+    finding = found("onnxruntime-gpu==1.16", cuda_toolkit="12.1")["build-onnxruntime-gpu-cuda"]
+    assert (finding.verdict, finding.severity, spec(finding, "upgrade")) == ("possible", "warning", ">=1.19.0")
