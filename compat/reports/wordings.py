@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from compat.records import record
 
 _N = r"[`'\"]?(?P<name>[A-Za-z][\w-]{0,60})(?:\[[\w,-]{0,60}\])?[`'\"]?"
+_NN = r"[`'\"]?(?P<name>[A-Za-z][\w-]{0,60}(?: [A-Z][a-z]{2,20})?)[`'\"]?"
+"""A name that may have two words ("Flash Attention"); only for forms that ask for known distributions."""
 _V = r"v?\d{1,6}(?:\.\w{1,20}){0,6}(?:\+\w[\w.]{0,40})?"
 _S = rf"(?:[<>=!~]=|[<>]) ?{_V}(?:\.\*)?"
 _SPEC = rf"(?P<spec>{_S}(?: ?, ?{_S}){{0,6}})"
@@ -118,8 +120,8 @@ FORMS = (
         rf"\b(?P<part>[Nn]eeds?)(?: to have)? (?:a |an |the )?{_N}(?: version)? ?{_SPEC}(?!\.?\w){_THERE}"),
     *(
         Form(or_newer,
-            rf"\b(?P<part>[Rr]equires?|[Nn]eeds?|[Pp]lease (?:use|install)) (?:a |an |the )?{_N}(?: version)? (?P<least>{_V})"
-            rf"(?: version)?{re.escape(or_newer)}(?!\w){_THERE}")
+            rf"\b(?P<part>[Rr]equire[sd]?|[Nn]eeds?|[Pp]lease (?:use|install)) (?:a |an |the )?{_NN}(?: version)? "
+            rf"(?P<least>{_V})(?: version)?{re.escape(or_newer)}(?!\w){_THERE}")
         for or_newer in (" or newer", " or later", " or higher", " or above", " or greater", " and above", " and newer", "+",
                          " minimum")
     ),
