@@ -103,7 +103,7 @@ def _unruled(
     meant = explained(text, errors, order, facts, derived)
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
-    perhaps = tuple(each for each in meant if each not in known)
+    perhaps = tuple(_owned(each, mined) for each in meant if each not in known)
     if not meant and not mined:
         perhaps = between(text, errors, order, facts, derived)
     if perhaps and not any(each.fixes for each in mined):
@@ -111,6 +111,19 @@ def _unruled(
         perhaps = tuple(each for each in perhaps if each not in vague)
         return (*known, *perhaps, *mined, *contradicted, *vague)  # a fix is worth more than the origin of the message
     return (*known, *mined, *perhaps, *contradicted)
+
+
+def _owned(finding: Finding, mined: Sequence[Finding]) -> Finding:
+    """An explanation that names no package, with the one whose source has the message."""
+    origin = next((each for each in mined if each.here == finding.here and each.verdict == "hit"), None)
+    if finding.packages or origin is None:
+        return finding
+    name, version = next(iter(origin.packages.items()))
+    fixes = (
+        replace(fix, package=name, command=f"pip install -U {name}") if (fix.kind, fix.package) == ("upgrade", None) else fix
+        for fix in finding.fixes
+    )
+    return replace(finding, packages={name: version}, fixes=tuple(fixes))
 
 
 def _sightings(text: str, errors: Sequence[RaisedError], order: Sequence[int], matrix: Matrix) -> Iterator[Sighting]:

@@ -8,7 +8,7 @@ from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.loader import packages_in
 from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
-from compat.rules.compiled import in_memory
+from compat.rules.compiled import in_memory, open_matrix
 
 
 def said(text: str, **installed: str) -> tuple[Finding, ...]:
@@ -41,6 +41,10 @@ def said(text: str, **installed: str) -> tuple[Finding, ...]:
         ("rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: No such file for GPU arch : gfx90a", "hip-no-code", ["torch"], "HSA_OVERRIDE_GFX_VERSION"),
         ("ValueError: The quantization method x is not supported for the current GPU. Minimum capability: 80. Current capability: 75.", "capability-too-low", [], "backend"),
         ("ValueError: this needs a GPU with compute capability 9.0", "capability-too-low", [], "backend"),
+        ("OSError: libcuda.so: cannot open shared object file: No such file or directory", "libcuda-name", [], "/usr/lib/wsl/lib"),
+        ("ValueError: Requested int8_float16 compute type, but the target device or backend do not support efficient int8_float16 computation.", "ctranslate2-compute-type", ["ctranslate2"], "float32"),
+        ("TypeError: MPS BFloat16 is only supported on MacOS 14 or newer", "macos-too-old", ["torch"], "install macOS 14"),
+        ("RuntimeError: isin_Tensor_Tensor_out only works on floating types on MPS for pre MacOS_14_0. Received dtype: Long", "macos-too-old", ["torch"], "install macOS 14"),
         ("AssertionError: expected sm90 or sm100", "kernel-architecture", [], "backend"),
         ("RuntimeError: Error in function 'Runner' at /w/fmhaRunner.cuh:30: Unsupported architecture", "kernel-architecture", [], "backend"),
         ("RuntimeError: No supported CUDA architectures found for major versions [12].", "flashinfer-architectures", ["flashinfer-python"], "12.9"),
@@ -123,3 +127,19 @@ def test_a_kernel_that_fails_shows_that_torch_is_no_build_for_the_cpu() -> None:
     errors = parse_log(text)
     (finding,) = diagnose(text, errors, decisive(errors), environment, in_memory(()))
     assert finding.rule == "symptom-no-kernel-image"
+
+
+def test_a_quantization_below_its_capability_names_the_method_and_the_package_that_refuses_it() -> None:
+    text = (
+        "ValueError: The quantization method awq is not supported for the current GPU. Minimum capability: 80. "
+        "Current capability: 75.\n"
+    )
+    errors = parse_log(text)
+    environment = Environment(distributions=(Distribution("vllm", "0.2.0"),))
+    finding = next(
+        each
+        for each in diagnose(text, errors, decisive(errors), environment, open_matrix())
+        if each.rule == "symptom-capability-too-low"
+    )
+    assert finding.title.endswith("requires (awq): 80")
+    assert ("upgrade", "vllm") in [(fix.kind, fix.package) for fix in finding.fixes]

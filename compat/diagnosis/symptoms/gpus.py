@@ -69,6 +69,26 @@ GPUS = (
         evidence=(_CONTAINER,),
     ),
     Symptom(
+        "libcuda-name",
+        re.compile(r"libcuda\.so: cannot open shared object"),
+        "The driver's library is not found under the name libcuda.so",
+        "Drivers install it as libcuda.so.1; the name without the number is a link that comes with packages for developers. "
+        "Under WSL both are in /usr/lib/wsl/lib, which the loader of some distributions does not search.",
+        hints=("libcuda.so: ",),
+        facts=("driver", "variables", "platform"),
+        fixes=(
+            Fix(
+                "env-var",
+                text="under WSL, let the loader find the libraries of the Windows driver",
+                command="export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH",
+            ),
+            Fix("config", text="link libcuda.so to libcuda.so.1 in the same folder, and run ldconfig"),
+            Fix("launch", text="start the container with its GPUs", command="docker run --gpus all"),
+            _NEW_DRIVER,
+        ),
+        evidence=("https://docs.nvidia.com/cuda/wsl-user-guide/index.html",),
+    ),
+    Symptom(
         "ptxas-too-old",
         re.compile(
             r"\b(?P<code>sm_\d{2,3}[af]?)'? (?:is )?not defined for option '?gpu-name"
@@ -310,6 +330,21 @@ GPUS = (
         facts=("accelerators", "workload"),
         fixes=(Fix(kind="config", text="use fp16: fp16=True, bf16=False, tf32=False; --dtype half for vLLM"),),
         evidence=(_GPU,),
+    ),
+    Symptom(
+        "ctranslate2-compute-type",
+        re.compile(r"target device (?:or backend )?do(?:es)? not support efficient (?P<type>\w{3,20}) computation"),
+        "CTranslate2 does not compute {type} on this device",
+        "It refuses a compute type that the device does not compute efficiently: on NVIDIA GPUs float16 needs compute "
+        "capability 7.0, int8 6.1, and bfloat16 8.0; a CPU has no float16. The device is the CPU unless one is asked for.",
+        hints=("not support efficient",),
+        facts=("accelerators", "workload"),
+        packages=("ctranslate2",),
+        fixes=(
+            Fix("config", text='compute_type="int8" or "float32", or "auto" for the fastest that the device has'),
+            Fix("config", text='device="cuda", if the GPU is meant'),
+        ),
+        evidence=("https://opennmt.net/CTranslate2/quantization.html",),
     ),
     Symptom(
         "flash-attention-gpu",

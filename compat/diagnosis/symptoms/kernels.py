@@ -143,6 +143,24 @@ NUMERICS = (
         evidence=("https://docs.nvidia.com/deeplearning/cudnn/latest/reference/support-matrix.html",),
     ),
     Symptom(
+        "macos-too-old",
+        re.compile(
+            r"only (?:supported|available|works) on [Mm]ac ?OS (?P<least>\d{1,2}(?:\.\d{1,2})?)"
+            r"(?: or (?:newer|later)|\+|,| and)"
+            r"|on MPS for pre [Mm]ac ?OS_(?P<least_2>\d{1,2})_\d"
+        ),
+        "The MPS backend of torch needs macOS {least} for this",
+        "The types and operations of Apple GPUs come with macOS: bfloat16, for example, with macOS 14.",
+        hints=("acOS", "ac OS"),
+        facts=("os", "platform", "accelerators"),
+        packages=("torch",),
+        fixes=(
+            Fix("config", text="install macOS {least} or newer"),
+            Fix("config", text="use fp16 or fp32 instead of bfloat16, or the CPU"),
+        ),
+        evidence=(_MPS,),
+    ),
+    Symptom(
         "mps-operator",
         re.compile(
             r"[Tt]he operator '(?P<operator>[\w:.]{3,80})' is not currently (?:implemented|supported) (?:for|on) the MPS"
@@ -238,14 +256,15 @@ KERNELS = (
     Symptom(
         "capability-too-low",
         re.compile(
-            r"Min(?:imum)? capability: (?P<least>\d{2,3})[.,'\") ]{1,10}Current capability: (?P<have>\d{2,3})\b"
+            r"(?:quantization method (?P<what>\w{1,40}) [^\n:]{1,80})?Min(?:imum)? capability: (?P<least>\d{2,3})"
+            r"[.,'\") ]{1,10}Current capability: (?P<have>\d{2,3})\b"
             r"|(?:requires?|needs?|only (?:supports?|supported on|available on|works on)) (?:an? )?(?:NVIDIA )?(?:GPUs?"
             r"|devices?|"
             r"cards?) (?:with|of) (?:CUDA )?(?:compute )?capability (?:of )?(?:at least )?(?P<least_2>[<>=]{0,2} ?\d{1,2}\.\d)"
             r"|requires? (?:CUDA )?compute capability (?:of )?(?:at least )?(?P<least_3>[<>=]{0,2} ?\d{1,2}\.\d)"
             r"|GPUs? with (?:CUDA |compute )?capability \d{1,2}[. ]\d (?:is|are) not supported"
         ),
-        "The GPU's compute capability is lower than this kernel requires: {least}",
+        "The GPU's compute capability is lower than this kernel requires ({what}): {least}",
         "The method has kernels for newer GPUs only. Later releases sometimes add kernels for older ones (Marlin, Triton).",
         hints=("apability",),
         explained_by=("precision-",),
