@@ -2,6 +2,7 @@
 
 Every pod template is found by its ``containers``, whatever the resource. There is one listing for each container that
 requests GPUs, has a known image, or installs or starts something; files in the image are not taken from the project.
+The values of a Helm chart are read by what they are named in nearly all charts, and in that of vLLM's production stack.
 """
 
 from __future__ import annotations
@@ -51,9 +52,13 @@ class Kubernetes(InstallFormat):
     kind = "kubernetes"
     apply = "kubectl apply --filename {path}"
 
+    def resource(self, file: JobFile, document: Document) -> _Resource:
+        """Return the reader of a document."""
+        return _Resource(file, document)
+
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, "manifests of Kubernetes")
-        found = [each for document in file.documents() for each in _Resource(file, document).listings()]
+        found = [each for document in file.documents() for each in self.resource(file, document).listings()]
         notes = (f"{path}: a template: the values it is rendered with are unknown",) if file.template else ()
         if not found:
             return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}")),)
@@ -62,7 +67,7 @@ class Kubernetes(InstallFormat):
     def collect(self, script: InstallScript) -> None:
         file = JobFile(script.path, script.text, "manifests of Kubernetes")
         for document in file.documents():
-            resource = _Resource(file, document)
+            resource = self.resource(file, document)
             for container in resource.containers():
                 words = [each for key in ("command", "args") for each in _words(document, container.table, key) or ()]
                 found = script_of(words)
@@ -204,6 +209,112 @@ class _Resource:
         return _gpu_name(found[0]) if len(set(found)) == 1 else None
 
 
+class HelmValues(Kubernetes):
+    """The values of a Helm chart: tables that name an image, with the GPUs, variables and command next to it."""
+
+    apply = "helm upgrade RELEASE CHART --values {path}"
+
+    def resource(self, file: JobFile, document: Document) -> _Resource:
+        return (_Resource if document.inner(document.root, "the values").keys() >= {"apiVersion", "kind"} else _Values)(
+            file, document
+        )
+
+
+class _Values(_Resource):
+    """The values of a chart, in which a container is a table with an image, or with GPUs for the image above it."""
+
+    def containers(self) -> Iterator[Container]:
+        waiting: list[tuple[Table, str, Value | None, int]] = [(self.root, "", None, 0)]
+        found = 0
+        while waiting:
+            table, label, above, depth = waiting.pop(0)
+            if (enabled := table.get("enabled")) is not None and enabled.is_text and enabled.content == "false":
+                continue
+            resources = self._resources(table)
+            image = self._image(table)
+            if image is not None or (above is not None and resources is not None):
+                found += 1
+                if found > _MOST:
+                    raise self.document.wrong(f"has more than {_MOST} images", image)
+                yield self._container(table, label, image or above, resources)
+            if depth < _DEEPEST:
+                inside = [(each, key) for key, value in table.items() if key != "image" for each in self._tables(key, value)]
+                waiting += [(each, self._label(each, label, key), image or above, depth + 1) for each, key in inside]
+
+    def _tables(self, key: str, value: Value) -> Iterator[Table]:
+        items = [value] if value.is_table else self.document.items(value, key) if value.is_list else []
+        return (self.document.table(each, key) for each in items if each.is_table)
+
+    def _label(self, table: Table, above: str, key: str) -> str:
+        name = table.get("name")
+        return str(name.content) if name is not None and name.is_text else f"{above} {key}".strip()
+
+    def _image(self, table: Table) -> Value | None:
+        """Return the image that a table names as a text, as repository and tag, or as a table of them."""
+        image = table.get("image")
+        if image is not None and image.is_text:
+            return image
+        parts = table if image is None else self.document.inner(image, "image")
+        registry, repository, tag = (parts.get(key) for key in ("registry", "repository", "tag"))
+        if repository is None or not repository.is_text or (image is None and tag is None):
+            return None
+        name = "/".join(
+            str(each.content) for each in (registry, repository) if each is not None and each.is_text and each.content
+        )
+        return repository.as_text(f"{name}:{tag.content}" if tag is not None and tag.is_text and tag.content else name)
+
+    def _resources(self, table: Table) -> Value | None:
+        """Return the resources of a table that ask for GPUs."""
+        asked = table.get("requestGPU")
+        if asked is not None and asked.is_text:
+            kind = table.get("requestGPUType")
+            name = str(kind.content) if kind is not None and kind.is_text else "nvidia.com/gpu"
+            return asked.as_table({"limits": asked.as_table({name: asked})})
+        resources = table.get("resources")
+        limits = self.document.inner(resources, "resources").values()
+        return resources if any(_GPUS.keys() & self.document.inner(each, "limits").keys() for each in limits) else None
+
+    def _container(self, table: Table, label: str, image: Value | None, resources: Value | None) -> Container:
+        inside = self.document.inner(table.get("image"), "image")
+        parts: Table = {
+            key: value for key in ("command", "args", "env") if (value := table.get(key, inside.get(key))) is not None
+        }
+        if "env" in parts and not parts["env"].is_list:
+            parts["env"] = self._listed(self.document.inner(parts["env"], "env"), parts["env"])
+        if image is not None:
+            parts["image"] = image
+        if resources is not None:
+            parts["resources"] = resources
+        parts.update(self._vllm(table))
+        line = image.line if image is not None else 1
+        return Container(label or self.file.path.rpartition("/")[2], parts, line, table, {})
+
+    def _listed(self, variables: Table, where: Value) -> Value:
+        pairs = [{"name": where.as_text(name), "value": value} for name, value in variables.items() if value.is_text]
+        return where.as_list([where.as_table(each) for each in pairs])
+
+    def _vllm(self, table: Table) -> Table:
+        """Return command and variables of a model in the chart of vLLM's production stack."""
+        model = table.get("modelURL")
+        if model is None or not model.is_text:
+            return {}
+        settings = self.document.inner(table.get("vllmConfig"), "vllmConfig")
+        words = [model.as_text("vllm"), model.as_text("serve"), model]
+        for key, flag in _VLLM_FLAGS.items():
+            if (value := settings.get(key)) is not None and value.is_text:
+                words += [value.as_text(flag), value]
+        extra = settings.get("extraArgs")
+        words += [each for each in self.document.items(extra, "extraArgs") if each.is_text] if extra and extra.is_list else []
+        found: Table = {"command": model.as_list(words)}
+        if (old := settings.get("v0")) is not None and str(old.content) == "1":
+            found["env"] = self._listed({"VLLM_USE_V1": old.as_text("0")}, old)
+        return found
+
+
+_VLLM_FLAGS = {
+    "tensorParallelSize": "--tensor-parallel-size", "pipelineParallelSize": "--pipeline-parallel-size",
+    "dtype": "--dtype", "maxModelLen": "--max-model-len", "maxNumSeqs": "--max-num-seqs",
+}  # fmt: skip
 _ROLES = {"headGroupSpec": "head", "leaderTemplate": "leader", "workerTemplate": "worker"}
 _REPLICAS = ("Master", "Worker", "Launcher", "Chief", "PS", "predictor", "transformer")
 """Table keys that distinguish their pods."""

@@ -64,12 +64,13 @@ class Batch:
     def _on_node(self, name: str, count: int | None) -> int | None:
         """Return the GPUs of one node, from those requested per task or for the whole job; ``None`` if unknown."""
         if name == "gpus_per_task":
-            tasks = self._number("ntasks_per_node") or (self._tasks if self._nodes == 1 else None)
+            tasks = self._number("ntasks_per_node") or self._each(self._tasks)
             return None if count is None or tasks is None else count * tasks
-        if name == "gpus":
-            even = count is not None and self._nodes is not None and self._nodes > 0 and count % self._nodes == 0
-            return count // self._nodes if even and count is not None and self._nodes else None
-        return count
+        return self._each(count) if name == "gpus" else count
+
+    def _each(self, whole: int | None) -> int | None:
+        """Return the share of one node; ``None`` if the nodes do not share evenly."""
+        return None if whole is None or not self._nodes or whole % self._nodes else whole // self._nodes
 
 
 _SHORT = {"G": "gpus", "N": "nodes", "n": "ntasks"}

@@ -15,10 +15,10 @@ from compat.model import Environment
 from compat.records import record
 from compat.syntax.yaml import parse_yaml
 from compat.workload.arguments import apply
-from compat.workload.draft import precision_word, whole
+from compat.workload.draft import whole
 from compat.workload.launch import merge
 from compat.workload.launch_config import read_deepspeed
-from compat.workload.reading import Recipe, axolotl, llamafactory
+from compat.workload.reading import Recipe, axolotl, llamafactory, torchtune
 
 _VERL_TASKS = {"grpo": "grpo", "gae": "ppo", "rloo": "rloo"}
 
@@ -53,30 +53,14 @@ class TrainingConfig(Format):
 
 
 def _swift(recipe: Recipe) -> None:
+    """Read ``rlhf_type`` and ``model``; ``model_name`` is what the model calls itself."""
+    model = recipe.settings.get("model")
+    recipe.draft.forget("model")
+    if isinstance(model, str) and "$" not in model:
+        apply(recipe.draft, "model", model, recipe.origin("model"))
     kind = recipe.settings.get("rlhf_type")
     if isinstance(kind, str) and kind.isalnum():
         recipe.draft.say("task", {"rm": "reward", "simpo": "cpo"}.get(kind, kind), recipe.origin("rlhf_type"))
-
-
-def _torchtune(recipe: Recipe) -> None:
-    """Read ``model._component_``, ``dtype`` and the recipe's own switches."""
-    draft, settings = recipe.draft, recipe.settings
-    draft.forget("model")
-    model = settings.get("model")
-    component = model.get("_component_") if isinstance(model, dict) else None
-    if isinstance(component, str):
-        name = component.rpartition(".")[2]
-        draft.feature("peft", "lora" in name or "dora" in name, recipe.origin("model"))
-        if name.startswith("qlora"):
-            draft.say("quantization", "4bit", recipe.origin("model"))
-    if (precision := precision_word(settings.get("dtype"))) is not None:
-        draft.say("precision", precision, recipe.origin("dtype"))
-    for key, name in (("enable_activation_checkpointing", "gradient_checkpointing"), ("compile", "torch_compile")):
-        value = settings.get(key)
-        if isinstance(value, bool):
-            apply(draft, name, value, recipe.origin(key))
-    batch = whole(settings.get("batch_size"))
-    apply(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
 
 
 def _verl(recipe: Recipe) -> None:
@@ -103,9 +87,38 @@ def _verl(recipe: Recipe) -> None:
     if strategy in ("fsdp", "fsdp2"):
         draft.on("fsdp", where)
         draft.feature("fsdp2", strategy == "fsdp2", where)
-    nodes, each = whole(at("trainer", "nnodes")), whole(at("trainer", "n_gpus_per_node"))
+    _verl_processes(recipe)
+
+
+def _verl_sft(recipe: Recipe) -> None:
+    """Read verl's supervised trainer, which torchrun starts: model, LoRA, strategy and the number of GPUs."""
+    draft, model = recipe.draft, recipe.settings.get("model")
+    table = model if isinstance(model, dict) else {}
+    where = recipe.origin("model")
+    draft.forget("model")
+    draft.say("task", "sft", recipe.file)
+    draft.say("launcher", "torchrun", recipe.file)
+    if isinstance(name := table.get("partial_pretrain", table.get("path")), str) and "$" not in name:
+        apply(draft, "model_name_or_path", name, where)
+    if isinstance(rank := table.get("lora_rank"), int):
+        draft.feature("peft", rank > 0, where)
+    if isinstance(table.get("enable_gradient_checkpointing"), bool):
+        apply(draft, "gradient_checkpointing", table["enable_gradient_checkpointing"], where)
+    if table.get("strategy") in ("fsdp", "fsdp2"):
+        draft.on("fsdp", where)
+        draft.feature("fsdp2", table["strategy"] == "fsdp2", where)
+    data = recipe.settings.get("data")
+    if isinstance(data, dict):
+        apply(draft, "per_device_train_batch_size", whole(data.get("micro_batch_size_per_gpu")), recipe.origin("data"))
+    _verl_processes(recipe)
+
+
+def _verl_processes(recipe: Recipe) -> None:
+    trainer = recipe.settings.get("trainer")
+    table = trainer if isinstance(trainer, dict) else {}
+    nodes, each = whole(table.get("nnodes")), whole(table.get("n_gpus_per_node"))
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each:
-        draft.say("processes", nodes * each, recipe.origin("trainer"))
+        recipe.draft.say("processes", nodes * each, recipe.origin("trainer"))
 
 
 @record(frozen=True)
@@ -120,9 +133,11 @@ class _Tool:
 
 _TOOLS = (
     _Tool("verl", frozenset(("actor_rollout_ref",)), _verl),
-    _Tool("torchtune", frozenset(("tokenizer", "checkpointer")), _torchtune),
+    _Tool("verl", frozenset(("data", "model", "optim", "trainer")), _verl_sft),
+    _Tool("torchtune", frozenset(("tokenizer", "checkpointer")), torchtune),
     _Tool("axolotl", frozenset(("base_model",)), axolotl, "axolotl train"),
     _Tool("LLaMA-Factory", frozenset(("stage", "model_name_or_path")), llamafactory, "llamafactory-cli train"),
+    _Tool("LLaMA-Factory", frozenset(("template", "model_name_or_path")), llamafactory, "llamafactory-cli chat"),
     _Tool("ms-swift", frozenset(("model", "dataset")), _swift),
     _Tool("trl", frozenset(("model_name_or_path",)), None, "trl sft --config"),
 )

@@ -287,8 +287,9 @@ class ShellReader:
         before = self._arrays.get(name, []) if more else []
         found = [*before, *self._filled(elements)]
         self._arrays.pop(name, None)
-        if certain and len(found) <= _LONGEST_ARRAY and not any("$(" in each or "`" in each for each in found):
-            self._arrays[name] = found
+        # a command's output is any number of words, unless it ends an option
+        if certain and len(found) <= _LONGEST_ARRAY and not any(each.startswith(("$(", "`")) for each in found):
+            self._arrays[name] = [without_commands(each, f"${{{name}}}") for each in found]
 
     def _filled(self, words: Sequence[Word]) -> list[str]:
         """Return the words with the known variables expanded."""

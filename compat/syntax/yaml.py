@@ -88,6 +88,10 @@ class Value:
         """Return a scalar at this value's position."""
         return Value(_SCALAR, text, self.line)
 
+    def as_list(self, values: list[Value]) -> Value:
+        """Return a list at this value's position."""
+        return Value(_LIST, values, self.line)
+
     def as_table(self, values: dict[str, Value]) -> Value:
         """Return a table at this value's position."""
         return Value(_TABLE, [(each.as_text(key), each) for key, each in values.items()], self.line)

@@ -7,7 +7,8 @@ Options are those of torch 2.13 (``distributed/run.py``), accelerate 1.4 and 1.1
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -16,13 +17,13 @@ from compat.workload.arguments import apply
 from compat.workload.draft import UNKNOWN, Draft, whole
 from compat.workload.launch import COMMAND
 from compat.workload.reading import ProgramReader, Reading
-from compat.workload.wrappers import take_options
+from compat.workload.wrappers import is_python, program_name, take_options
 
 if TYPE_CHECKING:
     from compat.workload.launch_config import LaunchConfig
 
 
-_TORCHRUN_FLAGS = frozenset((
+TORCHRUN_FLAGS = frozenset((
     "standalone", "m", "module", "no_python", "run_path", "use_env", "virtual_local_rank", "h", "help",
 ))  # fmt: skip
 ACCELERATE_FLAGS = frozenset((
@@ -127,8 +128,23 @@ def number(reading: Reading, options: Mapping[str, str], *names: str) -> int | N
 
 def torchrun(reading: Reading, words: Sequence[str]) -> None:
     """``torchrun``, ``python -m torch.distributed.run`` and ``…launch``."""
-    found, rest = take_options(words, flags=_TORCHRUN_FLAGS)
+    found, rest = take_options(words, flags=TORCHRUN_FLAGS)
     options = dict(found)
+    filled, rest = _behind_variables(
+        reading, rest, TORCHRUN_FLAGS, lambda word: word == "-m" or word.endswith(".py"), "torchrun"
+    )
+    if filled and "nproc_per_node" not in options:
+        reading.launched("torchrun", None)
+    else:
+        torchrun_options(reading, options)
+    if filled and rest[0] == "-m":
+        options["m"] = ""
+        rest = rest[1:]
+    target(reading, rest, options, "torchrun")
+
+
+def torchrun_options(reading: Reading, options: Mapping[str, str]) -> None:
+    """Read the number of processes from the options of ``torchrun``."""
     each = options.get("nproc_per_node") or reading.variable("PET_NPROC_PER_NODE") or "1"
     nodes = options.get("nnodes") or reading.variable("PET_NNODES") or "1"
     least, _, most = nodes.partition(":")
@@ -139,7 +155,6 @@ def torchrun(reading: Reading, words: Sequence[str]) -> None:
         machines = number(reading, {"nnodes": least}, "nnodes")
         count = per_node * machines if per_node and machines and fixed else None
     reading.launched("torchrun", count)
-    target(reading, rest, options, "torchrun")
 
 
 def accelerate(reading: Reading, words: Sequence[str]) -> None:
@@ -257,7 +272,8 @@ def deepspeed(reading: Reading, words: Sequence[str]) -> None:
 def srun(reading: Reading, words: Sequence[str]) -> None:
     """``srun [OPTIONS] PROGRAM``: one process per task."""
     found, rest = take_options(words, flags=_SRUN_FLAGS)
-    tasks = slurm_tasks(found, {**reading.inherited, **reading.assigned})
+    filled, rest = _behind_variables(reading, rest, _SRUN_FLAGS, lambda word: _is_known(reading, word), "srun")
+    tasks = None if filled else slurm_tasks(found, {**reading.inherited, **reading.assigned})
     for name, value in found:
         if name == "export":
             pairs = (item.partition("=") for item in value.split(",") if "=" in item)
@@ -269,6 +285,34 @@ def srun(reading: Reading, words: Sequence[str]) -> None:
     if not rest:
         raise InputError("the command names no program for srun to start")
     reading.start(rest)
+
+
+def _is_known(reading: Reading, word: str) -> bool:
+    name = program_name(word)
+    return name in reading.programs or is_python(name)
+
+
+def _behind_variables(
+    reading: Reading, words: Sequence[str], flags: Collection[str], starts: Callable[[str], bool], launcher: str
+) -> tuple[bool, list[str]]:
+    """Return whether variables stand for further options of a launcher, and what is behind them.
+
+    A variable may also be the program itself: it stands for options only if what ``starts`` accepts comes next.
+    """
+    rest, filled = list(words), list[str]()
+    while rest and (_VARIABLE.fullmatch(rest[0]) or (filled and rest[0].startswith("-") and not starts(rest[0]))):
+        if rest[0].startswith("-"):
+            rest = take_options(rest, flags=flags)[1]
+        else:
+            filled.append(rest.pop(0))
+    if not filled or not rest or not starts(rest[0]):
+        return False, list(words)
+    for each in filled:
+        reading.note(f"{each} is taken for options of {launcher}: its value is only known at run time")
+    return True, rest
+
+
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+(?:\[[@*]\])?\})")
 
 
 def slurm_tasks(options: Sequence[tuple[str, str]], variables: Mapping[str, str]) -> int | None:

@@ -10,7 +10,7 @@ from compat.errors import InputError
 from compat.model import Option
 from compat.records import replace
 from compat.workload.arguments import apply, parse_words
-from compat.workload.draft import Draft
+from compat.workload.draft import Draft, precision_word, whole
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
 
@@ -78,6 +78,32 @@ def axolotl(recipe: Recipe) -> None:
             apply(draft, key, table.get(key), recipe.origin("trl"))
     if settings.get("use_ray") is True:
         draft.say("launcher", "ray", recipe.origin("use_ray"))
+
+
+def torchtune(recipe: Recipe) -> None:
+    """Read torchtune's own keys: ``model._component_``, ``dtype`` and the recipe's switches."""
+    draft, settings = recipe.draft, recipe.settings
+    draft.forget("model")
+    model = settings.get("model")
+    component = model.get("_component_") if isinstance(model, dict) else None
+    if isinstance(component, str):
+        name = component.rpartition(".")[2]
+        draft.feature("peft", "lora" in name or "dora" in name, recipe.origin("model"))
+        if name.startswith("qlora"):
+            draft.say("quantization", "4bit", recipe.origin("model"))
+    if (precision := precision_word(settings.get("dtype"))) is not None:
+        draft.say("precision", precision, recipe.origin("dtype"))
+    for key, name in (("enable_activation_checkpointing", "gradient_checkpointing"), ("compile", "torch_compile")):
+        value = settings.get(key)
+        if isinstance(value, bool):
+            apply(draft, name, value, recipe.origin(key))
+    loss = settings.get("loss")
+    name = str(loss.get("_component_") if isinstance(loss, dict) else "").rpartition(".")[2].lower()
+    task = next((task for task in ("grpo", "dpo", "ppo") if name.startswith(task)), None)
+    if task is not None:
+        draft.say("task", task, recipe.origin("loss"))
+    batch = whole(settings.get("batch_size"))
+    apply(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
 
 
 SCRIPT = "the script"

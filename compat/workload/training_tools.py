@@ -1,21 +1,24 @@
-"""Command-line tools that bring their own training or serving script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift.
+"""Command-line tools that bring their own training or serving script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift,
+torchtune.
 
 How each starts its processes is taken from its source: trl 0.15 and 1.16 (through ``accelerate launch``), LLaMA-Factory
-(torchrun if more than one device is visible), axolotl (``accelerate launch``) and ms-swift (torchrun where
-``NPROC_PER_NODE`` or ``NNODES`` is set).
+(torchrun if more than one device is visible), axolotl (``accelerate launch``), ms-swift (torchrun where
+``NPROC_PER_NODE`` or ``NNODES`` is set) and torchtune 0.6 (torchrun if one of its options is given).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from compat.errors import InputError
 from compat.workload.arguments import apply, parse_words
 from compat.workload.draft import UNKNOWN, precision_word, whole
 from compat.workload.launch import COMMAND
-from compat.workload.launchers import ACCELERATE_FLAGS, accelerate_options, number, torchrun
+from compat.workload.launchers import ACCELERATE_FLAGS, TORCHRUN_FLAGS, accelerate_options, number, torchrun, torchrun_options
 from compat.workload.reading import ProgramReader, Reading, Recipe
 from compat.workload.reading import axolotl as axolotl_words
 from compat.workload.reading import llamafactory as llamafactory_words
+from compat.workload.reading import torchtune as torchtune_words
 from compat.workload.trainers import TRAINERS
 from compat.workload.wrappers import take_options
 
@@ -210,6 +213,44 @@ def swift(reading: Reading, words: Sequence[str]) -> None:
     else:
         reading.launched("torchrun", _torchrun_count(reading))
     reading.options(words[1:])
+    reading.draft.forget("model")  # --model_name is what the model calls itself
+    if "model" in options:
+        apply(reading.draft, "model", options["model"], COMMAND)
+
+
+def torchtune(reading: Reading, words: Sequence[str]) -> None:
+    """``tune run [TORCHRUN OPTIONS] RECIPE --config NAME [KEY=VALUE …]``."""
+    if words[:1] != ["run"]:
+        reading.note(f"tune {' '.join(words[:1])}".strip() + " starts no training")
+        return
+    found, rest = take_options(words[1:], flags=TORCHRUN_FLAGS)
+    if not rest:
+        raise InputError("the command names no recipe for tune run to start")
+    if found:
+        torchrun_options(reading, dict(found))
+    else:
+        reading.launched("python", 1)
+    recipe, *arguments = rest
+    task = next((task for word, task in _TUNE_TASKS.items() if word in recipe), None)
+    if task is not None:
+        reading.say("task", task)
+    if "lora" in recipe:
+        reading.draft.on("peft", COMMAND)
+    options, others = parse_words(arguments)
+    config = dict(options).get("config")
+    if isinstance(config, str) and config.endswith((".yaml", ".yml")):
+        reading.recipe(config, torchtune_words, needed=False)
+    for word in others:
+        name, equals, value = word.partition("=")
+        if not equals or "$" in value:
+            continue
+        if name == "batch_size":
+            apply(reading.draft, "per_device_train_batch_size", value, COMMAND)
+        elif name == "dtype" and (precision := precision_word(value)) is not None:
+            reading.say("precision", precision)
+
+
+_TUNE_TASKS = {"dpo": "dpo", "ppo": "ppo", "grpo": "grpo", "generate": "inference", "finetune": "sft"}
 
 
 def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Callable[[Recipe], None]) -> Recipe | None:
@@ -227,7 +268,7 @@ def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Calla
 
 PROGRAMS: dict[str, ProgramReader] = {
     "trl": trl, "vllm": vllm, "sglang": sglang_server, "llamafactory-cli": llamafactory, "lmf": llamafactory,
-    "axolotl": axolotl, "swift": swift,
+    "axolotl": axolotl, "swift": swift, "tune": torchtune,
 }  # fmt: skip
 MODULES: dict[str, ProgramReader] = {
     "trl": trl, "trl.cli": trl, "trl.cli.main": trl, "vllm.entrypoints.openai.api_server": vllm_openai_server,

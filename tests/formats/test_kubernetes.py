@@ -255,3 +255,62 @@ def test_what_the_image_brings_is_not_edited(tmp_path: Path) -> None:
     path.write_text(MANIFEST[MANIFEST.index("apiVersion: apps") :], encoding="utf-8")
     with pytest.raises(InputError, match="vllm is installed here in a way that cannot be changed safely"):
         edits_for(str(path), [Change("vllm", "0.8.5", "0.9.0")])
+
+
+VALUES = """\
+image: {repository: registry.example/base, tag: "1.0"}
+router:
+  enabled: false
+  image: vllm/vllm-openai:v0.6.0
+servingEngineSpec:
+  modelSpec:
+    - name: qwen
+      repository: vllm/vllm-openai
+      tag: v0.8.5
+      modelURL: Qwen/Qwen2.5-14B-Instruct
+      requestGPU: 4
+      vllmConfig: {dtype: half, v0: "1", tensorParallelSize: 4, extraArgs: [--enforce-eager]}
+    - name: amd
+      repository: rocm/vllm
+      tag: main
+      modelURL: facebook/opt-125m
+      requestGPU: 1
+      requestGPUType: amd.com/gpu
+server:
+  image:
+    registry: docker.io
+    repository: vllm/vllm-openai
+    tag: v0.8.5
+    command: [vllm, serve, /data]
+  nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}
+  resources: {limits: {nvidia.com/gpu: 2}}
+  env: {VLLM_USE_V1: "0"}
+worker:
+  resources: {requests: {nvidia.com/gpu: 1}}
+"""
+
+
+def test_values_of_a_chart_describe_its_containers(tmp_path: Path) -> None:
+    found = read(tmp_path, VALUES, "values-prod.yaml")
+    assert set(found) == {"qwen", "amd", "server", "worker"}, "nothing of what is not enabled"
+    qwen = found["qwen"].context
+    assert qwen.workload is not None
+    assert (qwen.workload.task, qwen.workload.model, qwen.workload.processes) == ("serve", "Qwen/Qwen2.5-14B-Instruct", 4)
+    assert (qwen.workload.precision, qwen.variables) == ("fp16", {"VLLM_USE_V1": "0"})
+    assert placed_pins(found["qwen"])["vllm"] == ("0.8.5", 8)
+    assert [(each.vendor, each.name) for each in found["amd"].context.accelerators or ()] == [("amd", None)]
+    server = found["server"].context
+    assert [each.name for each in server.accelerators or ()] == ["NVIDIA A100 SXM4 80GB"] * 2
+    assert server.variables == {"VLLM_USE_V1": "0"}
+    assert placed_pins(found["server"])["vllm"][0] == "0.8.5"
+    assert len(found["worker"].context.accelerators or ()) == 1
+    assert any("registry.example/base:1.0" in note for note in found["worker"].notes)
+
+
+def test_a_manifest_named_like_values_is_one(tmp_path: Path) -> None:
+    assert list(read(tmp_path, MANIFEST, "my-values.yaml")) == list(read(tmp_path, MANIFEST))
+
+
+def test_values_without_a_job_say_so(tmp_path: Path) -> None:
+    (only,) = read(tmp_path, "replicaCount: 1\nimage: {repository: nginx, tag: latest}\n", "values.yaml").values()
+    assert "no container requests a GPU" in only.notes[0]

@@ -348,6 +348,7 @@ def test_a_batch_script_that_is_submitted(tmp_path: Path) -> None:
         ("-N 2 --gpus=16 --ntasks-per-node=8", None, 8, 16),
         ("-N 1 -G a100:4", "a100", 4, 4),
         ("--nodes=2 --gpus-per-task=1 --ntasks-per-node=4", None, 4, 8),
+        ("--nodes=2 --ntasks=2 --gpus-per-task=8", None, 8, 16),
         ("--nodes=1 --gres=gpu", None, 1, 1),
         ("--nodes=1 --gres=gpu:a100:2,nvme:1", "a100", 2, 2),
     ],

@@ -44,6 +44,7 @@ trainer: {nnodes: 2, n_gpus_per_node: 8}
 """
 SWIFT = """\
 model: Qwen/Qwen2.5-7B
+model_name: swift-bot
 dataset: [a]
 train_type: lora
 rlhf_type: dpo
@@ -153,3 +154,35 @@ def test_a_configuration_lists_no_packages(tmp_path: Path) -> None:
     path.write_text(AXOLOTL, encoding="utf-8")
     with pytest.raises(InputError, match="cannot be edited: it lists no packages"):
         edits_for(str(path), [Change("torch", "2.5.1", "2.6.0")])
+
+
+@pytest.mark.parametrize(("loss", "task"), [("DPOLoss", "dpo"), ("PPOLoss", "ppo"), ("LinearCrossEntropyLoss", None)])
+def test_torchtunes_loss_names_the_task(tmp_path: Path, loss: str, task: str | None) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(f"{TORCHTUNE}loss: {{_component_: torchtune.rlhf.loss.{loss}}}\n")
+    (listing,) = read_listings(str(path))
+    assert listing.context.workload is not None
+    assert listing.context.workload.task == task
+
+
+def test_verls_supervised_trainer(tmp_path: Path) -> None:
+    path = tmp_path / "sft.yaml"
+    path.write_text(
+        "data: {micro_batch_size_per_gpu: 4}\noptim: {lr: 1e-5}\ntrainer: {nnodes: 1, n_gpus_per_node: 8}\n"
+        "model: {partial_pretrain: google/gemma-2b, lora_rank: 32, strategy: fsdp2, enable_gradient_checkpointing: true}\n"
+    )
+    (listing,) = read_listings(str(path))
+    workload = listing.context.workload
+    assert workload is not None
+    assert (workload.task, workload.launcher, workload.processes, workload.batch_size) == ("sft", "torchrun", 8, 4)
+    assert workload.model == "google/gemma-2b"
+    assert set(workload.features or ()) == {"peft", "fsdp", "fsdp2", "gradient-checkpointing"}
+
+
+def test_a_configuration_of_llamafactory_that_only_chats(tmp_path: Path) -> None:
+    path = tmp_path / "chat.yaml"
+    path.write_text("model_name_or_path: Qwen/Qwen3-4B\ntemplate: qwen3_nothink\ninfer_backend: huggingface\n")
+    (listing,) = read_listings(str(path))
+    assert listing.context.workload is not None
+    assert listing.context.workload.model == "Qwen/Qwen3-4B"
+    assert "llamafactory-cli chat" in listing.notes[0]

@@ -152,6 +152,18 @@ def test_cluster_launchers(line: str, launcher: str | None, processes: int | Non
     assert known(read(line, job).workload, "launcher", "processes", "task") == (launcher, processes, "sft")
 
 
+@pytest.mark.parametrize(("line", "launcher", "processes"), [
+    ("srun $EXTRA -l ${ARGS[@]} torchrun --nproc_per_node 8 train.py", "torchrun", 8),
+    ("srun -n 4 $EXTRA python train.py", "slurm", None),  # what it holds may change the number of tasks
+    ("srun -n 4 $PROGRAM train.py", None, None),
+    ("torchrun ${ARGS[@]} train.py", "torchrun", None),
+    ("torchrun --nproc_per_node 8 $EXTRA -m train", "torchrun", 8),
+    ("torchrun --nproc_per_node 8 $SCRIPT --lr 1", "torchrun", 8),
+])  # fmt: skip
+def test_a_variable_may_stand_for_options(line: str, launcher: str | None, processes: int | None, job: Path) -> None:
+    assert known(read(line, job).workload, "launcher", "processes") == (launcher, processes)
+
+
 def test_srun_takes_the_tasks_of_its_job(job: Path) -> None:
     assert read("srun python train.py", job, SLURM_NTASKS="8").workload.processes == 8
     assert read("srun --export=ALL,CUDA_VISIBLE_DEVICES=0 -n 2 python train.py", job).variables == {"CUDA_VISIBLE_DEVICES": "0"}

@@ -1,4 +1,4 @@
-"""Tools that bring their own script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift."""
+"""Tools that bring their own script: trl, vLLM, SGLang, LLaMA-Factory, axolotl, ms-swift, torchtune."""
 
 from __future__ import annotations
 
@@ -157,6 +157,7 @@ def test_axolotl_launchers(line: str, launcher: str, processes: int, tmp_path: P
 @pytest.mark.parametrize(("line", "expected"), [
     ("swift sft --model Qwen/Q --train_type lora --deepspeed zero2", ("sft", "python", 1, "Qwen/Q")),
     ("NPROC_PER_NODE=4 swift rlhf --rlhf_type grpo --model Qwen/Q --use_vllm true", ("grpo", "torchrun", 4, "Qwen/Q")),
+    ("swift sft --model Qwen/Q --model_name swift-bot", ("sft", "python", 1, "Qwen/Q")),
     ("swift deploy --model Qwen/Q", ("serve", "python", 1, "Qwen/Q")), ("swift pt --model Qwen/Q", ("pretrain", "python", 1, "Qwen/Q")),
 ])  # fmt: skip
 def test_swift(line: str, expected: tuple[Any, ...], tmp_path: Path) -> None:
@@ -174,3 +175,17 @@ def test_bad_recipes(line: str, text: str, message: str, tmp_path: Path, monkeyp
     with pytest.raises(InputError) as problem:
         read(line, tmp_path)
     assert str(problem.value) == message
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("tune run lora_finetune_single_device --config llama3/8B_lora batch_size=4 dtype=bf16", ("sft", "python", 1, 4, "bf16")),
+    ("srun tune run --nnodes 2 --nproc_per_node 8 dev/grpo_full_finetune_distributed --config x", ("grpo", "torchrun", 16, None, None)),
+    ("tune run --nproc_per_node $N lora_dpo_distributed --config x", ("dpo", "torchrun", None, None, None)),
+    ("tune run full_finetune_single_device --config own.yaml", ("sft", "python", 1, 2, "fp32")),
+    ("tune download meta-llama/Llama-3.1-8B", (None, None, None, None, None)),
+])  # fmt: skip
+def test_torchtune(line: str, expected: tuple[Any, ...], tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("batch_size: 2\ndtype: fp32\nmodel: {_component_: torchtune.models.llama3.llama3_8b}\n")
+    workload = read(line, tmp_path).workload
+    assert (workload.task, workload.launcher, workload.processes, workload.batch_size, workload.precision) == expected
+    assert ("peft" in (workload.features or {})) == ("lora" in line)
