@@ -206,6 +206,15 @@ def _vllm_mode(draft: Draft, value: object, origin: str, tentative: bool) -> Non
         draft.feature("vllm-colocate", value if value is UNKNOWN else value == "colocate", origin, tentative=tentative)
 
 
+def _given(feature: str) -> Callable[[Draft, object, str, bool], None]:
+    """Read an option that is off as long as it is ``None``."""
+
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+        draft.feature(feature, value if value is UNKNOWN else value is not None, origin, tentative=tentative)
+
+    return read
+
+
 def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
@@ -248,6 +257,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
     "parallelism_config_cp_size": _several("context-parallel"),
+    "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping,

@@ -76,6 +76,11 @@ def test_a_typical_grpo_script(script: Path) -> None:
             "from accelerate import FullyShardedDataParallelPlugin as P\nP(cpu_ram_efficient_loading=True)",
             {"fsdp", "ram-efficient-loading"},
         ),
+        (
+            "from unsloth import UnslothTrainingArguments as A\nA(embedding_learning_rate=5e-6, bf16=True)",
+            {"unsloth", "embedding-learning-rate"},
+        ),
+        ("from unsloth import UnslothTrainingArguments as A\nA(embedding_learning_rate=None, bf16=True)", {"unsloth"}),
         ("batch = tokenizer(texts, padding=True)\nmodel.generate(**batch)", {"padded-prompts"}),
         ("batch = tokenizer(texts, padding='max_length')\nmodel.forward(**batch)", set()),
         ("batch = tokenizer(texts, padding=False)\nmodel.generate(**batch)", set()),
