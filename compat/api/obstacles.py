@@ -15,8 +15,8 @@ from compat.api.case import Case, read_again
 from compat.api.planning import planner_of
 from compat.api.resolution import completed, unresolved
 from compat.checks.choices import Requested
-from compat.checks.conda_torch import CHANNEL, LAST
 from compat.checks.conflicting_pins import Contradiction, contradictions
+from compat.checks.torch_variants import CHANNEL, LAST
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
 from compat.formats.listing import Entry, Listing

@@ -25,9 +25,9 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
     curated = rules.judge(seen_by_torch(seen), matrix)
     found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
     if _starts_something(environment):
-        from compat.checks import running, unused_packages
+        from compat.checks import running
 
-        found = unused_packages.softened(seen, running.without_repeats(found))
+        found = running.softened(seen, running.without_repeats(found))
     if not environment.distributions_complete:
         from compat.checks.questions import with_implied
 

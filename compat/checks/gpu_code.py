@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compat.checks import conda_torch, rocm_code
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import Stack, cuda_of, name_and_code, named, own_build, public, torch_for
+from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.versions import key_of, recorded
@@ -27,8 +27,8 @@ _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 def judge(stack: Stack) -> Iterator[Finding]:
     yield from _torch(stack)
     yield from _no_gpu_build(stack)
-    yield from conda_torch.judge(stack)
-    yield from rocm_code.judge(stack)
+    yield from judge_of_conda(stack)
+    yield from judge_of_rocm(stack)
     for name in ("vllm", "sgl-kernel", "sglang-kernel", "bitsandbytes", "auto-gptq", "autoawq", "lmdeploy"):
         copy = stack.one(name)
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
@@ -122,7 +122,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
     if gpus and gpus[0].gfx:
-        fixes = [rocm_code.rocm_build(release)]
+        fixes = [rocm_build(release)]
     elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
     what = named(gpus[0]) if gpus else f"{compiled[0].name}"

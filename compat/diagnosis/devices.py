@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from compat.checks.gpu_code import JETSON
 from compat.checks.questions import implied_by
-from compat.checks.rocm_code import override_for
 from compat.checks.torch_build import major, public, stack_of, torch_for
+from compat.checks.torch_variants import override_for
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Environment, Fix
 from compat.records import replace

@@ -25,7 +25,7 @@ from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, without_secrets
 from compat.syntax.json import letters
-from compat.syntax.notebook import Cell, code_cells, parsed, translated
+from compat.syntax.python import Cell, code_cells, parsed, translated
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import starts_a_job
 from compat.workload.script import ScriptFacts, read_script

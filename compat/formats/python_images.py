@@ -16,8 +16,7 @@ from compat.formats.jobs import Job, Placed, Script, count_of, devices, known_ve
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record
-from compat.syntax.notebook import parsed
-from compat.syntax.python import Positions
+from compat.syntax.python import Positions, parsed
 from compat.syntax.shell import Word
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Environment
 from compat.records import replace
 from compat.syntax.ini import parse_ini
-from compat.syntax.notebook import parsed
-from compat.syntax.python import Positions
+from compat.syntax.python import Positions, parsed
 from compat.syntax.shell import Word
 
 if TYPE_CHECKING:

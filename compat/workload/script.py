@@ -12,7 +12,7 @@ from compat.errors import InputError
 from compat.files import regular
 from compat.model import EMPTY, Workload
 from compat.records import record, replace
-from compat.syntax.notebook import Notebook, parsed
+from compat.syntax.python import Notebook, parsed
 from compat.workload.draft import UNKNOWN, Draft
 from compat.workload.script_calls import Calls
 from compat.workload.script_names import Names, Visit, module_of, visits

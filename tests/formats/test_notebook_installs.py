@@ -11,7 +11,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.notebook import LONGEST, read_notebook
-from compat.syntax import notebook as notebook_cells
+from compat.syntax import python as notebook_cells
 from tests.formats.listings import pins
 
 

@@ -14,10 +14,10 @@ import torch  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from compat.probe.child import rotary_kernels, rotary_reference  # noqa: E402
+from compat.probe.child import bounds, rotary_kernels  # noqa: E402
 from compat.probe.child.attention import attended, masked  # noqa: E402
+from compat.probe.child.bounds import EXACT, UNIT  # noqa: E402
 from compat.probe.child.matrices import integers, laid_out, reals, wrong_integer, wrong_real  # noqa: E402
-from compat.probe.child.rounding import EXACT, UNIT  # noqa: E402
 
 TYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 WORDS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
@@ -120,9 +120,9 @@ def test_float32_products_lose_bits_in_tf32() -> None:
 @given(st.sampled_from([64, 80, 96, 128, 256]), st.integers(0, 2**20), st.booleans(), st.booleans())
 def test_turning_keeps_length_and_turns_back(dim: int, position: int, interleaved: bool, backward: bool) -> None:
     x = torch.randn(1, 1, 1, dim, generator=dice(dim + position), dtype=torch.float64)
-    cos, sin = rotary_reference.exact_tables(torch.tensor([position]), dim)
-    there, _ = rotary_reference.turned(x, cos, sin, interleaved, backward)
-    back, _ = rotary_reference.turned(there, cos, sin, interleaved, not backward)
+    cos, sin = bounds.exact_tables(torch.tensor([position]), dim)
+    there, _ = bounds.turned(x, cos, sin, interleaved, backward)
+    back, _ = bounds.turned(there, cos, sin, interleaved, not backward)
     assert torch.allclose(there.norm(), x.norm(), rtol=1e-12)
     assert torch.allclose(back, x, rtol=0, atol=1e-12)
 
@@ -131,11 +131,11 @@ def test_turning_keeps_length_and_turns_back(dim: int, position: int, interleave
 @given(st.lists(st.integers(0, 2**20), min_size=1, max_size=20), st.sampled_from([64, 128, 256]))
 def test_angles_in_float32_lie_within_their_bound_and_in_bfloat16_do_not(positions: list[int], dim: int) -> None:
     at = torch.tensor(positions)
-    exact, bound = rotary_reference.exact_tables(at, dim), rotary_reference.angle_bound(at, dim)
+    exact, bound = bounds.exact_tables(at, dim), bounds.angle_bound(at, dim)
     for got, wanted in zip(rotary_kernels.tables(at, dim), exact, strict=True):
         assert bool(((got.double() - wanted).abs() <= bound).all())
     if max(positions) > 1000:
-        angles = at[:, None].bfloat16() * rotary_reference.frequencies(dim).bfloat16()
+        angles = at[:, None].bfloat16() * bounds.frequencies(dim).bfloat16()
         assert bool(((angles.double().cos() - exact[0]).abs() > bound).any())
 
 

@@ -17,8 +17,7 @@ from compat.formats.requirements.lines import decode
 from compat.formats.setuptools.code import Followed
 from compat.formats.setuptools.setup_cfg import Collected, read_configuration
 from compat.formats.setuptools.values import Text, Unknown, Value, lines_of
-from compat.syntax.notebook import parsed
-from compat.syntax.python import Positions
+from compat.syntax.python import Positions, parsed
 
 if TYPE_CHECKING:
     from compat.formats.edit.changes import Change

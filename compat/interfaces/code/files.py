@@ -14,7 +14,7 @@ from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
 from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
 from compat.records import values_of
-from compat.syntax.notebook import Notebook, parsed
+from compat.syntax.python import Notebook, parsed
 
 if TYPE_CHECKING:
     from compat.interfaces.source.records import Module

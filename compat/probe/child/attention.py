@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
+from .bounds import UNIT, compared, gamma, short_name
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, missing, needed, passed
-from .rounding import UNIT, compared, gamma, short_name
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, bool], torch.Tensor]
 """Queries, keys and values of [batch, heads, tokens, d], and whether it is causal."""

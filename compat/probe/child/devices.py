@@ -11,9 +11,9 @@ from typing import Any
 import torch
 import torch.nn.parallel.scatter_gather
 
-from . import tiny_model
+from . import training_job
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, passed
-from .processes import RankFailed, run_ranks, write_job
+from .training_job import RankFailed, run_ranks, write_job
 
 
 def probes(job: Job) -> Iterator[Probe]:
@@ -214,8 +214,8 @@ def _one_step(gpus: int, rows_each: int, *, emulated: bool, folder: str) -> tupl
     """Return the rows of the batch, and the rows that each replica received."""
     import transformers
 
-    model, tokens = tiny_model.model(), tiny_model.tokenizer()
-    encoded = [tokens(tiny_model.text(row))["input_ids"] for row in range(gpus * rows_each)]
+    model, tokens = training_job.model(), training_job.tokenizer()
+    encoded = [tokens(training_job.text(row))["input_ids"] for row in range(gpus * rows_each)]
     arguments = transformers.TrainingArguments(
         output_dir=folder, per_device_train_batch_size=rows_each, max_steps=1, report_to=[], save_strategy="no",
         disable_tqdm=True, **({"use_cpu": True} if emulated else {}),

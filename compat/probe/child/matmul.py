@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from . import compiled
+from .bounds import EXACT, UNIT, Wrong, compared
 from .job import Job, NotHere, Probe, Verdict, failed, passed
 from .matrices import SHAPES, Pair, integers, laid_out, pieces, reals, wrong_integer, wrong_real
-from .rounding import EXACT, UNIT, Wrong, compared
 
 REPEATS = 4
 _SPLIT = 2

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import torch
 
-from .rounding import EXACT, LAMBDA, TF32, UNIT, Wrong, accumulated_in, gamma
+from .bounds import EXACT, LAMBDA, TF32, UNIT, Wrong, accumulated_in, gamma
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 

@@ -8,11 +8,10 @@ from functools import partial
 
 import torch
 
+from .bounds import BASE, UNIT, angle_bound, compared, exact_tables, halves, joined, short_name, turned, turning_bound
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, missing, needed, passed, said
 from .rotary_kernels import COMPILED, EAGER, INSTALLED, TRITON, Apply, Kernel
 from .rotary_kernels import tables as own_tables
-from .rotary_reference import BASE, angle_bound, exact_tables, halves, joined, turned, turning_bound
-from .rounding import UNIT, compared, short_name
 
 QUICK = ((1, 4, 2, 33, 64, 0), (2, 8, 8, 16, 128, 1_048_560))
 NORMAL = (*QUICK, (1, 8, 2, 65, 128, 7), (1, 2, 1, 17, 256, 4090), (2, 6, 3, 9, 96, 100), (1, 3, 1, 31, 80, 0))
@@ -50,7 +49,7 @@ def _of(kernel: Kernel, job: Job) -> Iterator[Probe]:
 
 
 def turning(job: Job, kernel: Kernel, interleaved: bool) -> Verdict:
-    """Test a kernel's outputs and gradients for every shape and type against the bound of :mod:`rotary_reference`."""
+    """Test a kernel's outputs and gradients for every shape and type against the bound of :mod:`bounds`."""
     kernel.check_usable(job)
     apply, worst, count = kernel.load(), 0.0, 0
     generator = torch.Generator().manual_seed(job.seed)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
+from .bounds import BASE, Tables, checked, halves, joined
 from .compiled import compiler
 from .job import Job, needed
-from .rotary_reference import BASE, Tables, checked, halves, joined
 
 Apply = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, bool], Tables]
 """Queries, keys ([batch, heads, tokens, d]), cos, sin ([tokens, d/2]) and whether pairs are interleaved → both rotated."""

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
-from . import tiny_model
+from . import training_job
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, passed
-from .processes import RankFailed, run_launcher, write_job
+from .training_job import RankFailed, run_launcher, write_job
 
 STEPS, EACH = 2, 2
 """Optimizer steps, and rows of a batch that one process gets."""
@@ -145,7 +145,7 @@ def take_steps(job: Job) -> dict[str, Any]:
 def _note(rows: list[list[int]], args: tuple[Any, ...], named: dict[str, Any]) -> None:
     ids = named.get("input_ids", args[0] if args else None)
     if ids is not None and torch.is_grad_enabled():  # generated tokens are not a batch
-        rows.append(tiny_model.rows_in(ids))
+        rows.append(training_job.rows_in(ids))
 
 
 def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _trainer(trainer: Any, configuration: Any, data: list[dict[str, Any]], **mor
     tokens = "processing_class" if "processing_class" in names else "tokenizer"
     dataset = datasets.Dataset.from_list(data)
     return trainer(
-        model=tiny_model.model(), args=configuration, train_dataset=dataset, **{tokens: tiny_model.tokenizer()}, **more
+        model=training_job.model(), args=configuration, train_dataset=dataset, **{tokens: training_job.tokenizer()}, **more
     )
 
 
@@ -179,7 +179,7 @@ def _sft(values: dict[str, Any]) -> Any:
     import trl
 
     values = {**values, "max_length": 64, "max_seq_length": 64, "packing": False, "dataset_text_field": "text"}
-    return _trainer(trl.SFTTrainer, _made(trl.SFTConfig, values), [{"text": tiny_model.text(row)} for row in range(32)])
+    return _trainer(trl.SFTTrainer, _made(trl.SFTConfig, values), [{"text": training_job.text(row)} for row in range(32)])
 
 
 def _dpo(values: dict[str, Any]) -> Any:
@@ -187,10 +187,10 @@ def _dpo(values: dict[str, Any]) -> Any:
 
     values = {**values, "max_length": 64, "max_prompt_length": 32, "beta": 0.1}
     data = [
-        {"prompt": tiny_model.text(row), "chosen": f" w{150 + row} w{160 + row}", "rejected": f" w{120 + row} w{130 + row}"}
+        {"prompt": training_job.text(row), "chosen": f" w{150 + row} w{160 + row}", "rejected": f" w{120 + row} w{130 + row}"}
         for row in range(32)
     ]
-    return _trainer(trl.DPOTrainer, _made(trl.DPOConfig, values), data, ref_model=tiny_model.model())
+    return _trainer(trl.DPOTrainer, _made(trl.DPOConfig, values), data, ref_model=training_job.model())
 
 
 def _grpo(values: dict[str, Any]) -> Any:
@@ -203,7 +203,7 @@ def _grpo(values: dict[str, Any]) -> Any:
         return [float(len(set(str(completion).split()))) for completion in completions]
 
     configuration = _made(trl.GRPOConfig, values)
-    data = [{"prompt": tiny_model.text(row)} for row in range(32)]
+    data = [{"prompt": training_job.text(row)} for row in range(32)]
     return _trainer(trl.GRPOTrainer, configuration, data, reward_funcs=reward)
 
 

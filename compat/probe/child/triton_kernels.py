@@ -14,8 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
+from .bounds import Tables, checked
 from .job import NotHere
-from .rotary_reference import Tables, checked
 
 
 @triton.jit

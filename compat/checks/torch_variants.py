@@ -1,0 +1,246 @@
+"""Builds of torch other than those for CUDA on an index: whether conda's and those for ROCm have code for the target's GPUs.
+
+Conda's channel ``pytorch`` ended with 2.5.1. Its builds are those of the script that built them, not the wheels: those for CUDA
+11 contain PTX, which the driver compiles for any newer GPU, those for CUDA 12 do not. The builds of conda-forge all contain PTX
+of their newest architecture. A build for ROCm has code for some AMD GPUs (gfx targets).
+"""
+
+from __future__ import annotations
+
+from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, name_and_code, named, torch_for
+from compat.model import Distribution, Finding, Fix
+from compat.versions import contains, key_of, ranges_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from compat.tables.builds import TorchBuild
+
+
+CHANNEL = "pytorch"
+LAST = "2.5.1"
+"""The last release in the channel."""
+ELSEWHERE = "2.8.0"
+"""The first release whose builds in conda-forge and on the default index all have code for Blackwell."""
+_CHANNEL_ENDED = "https://github.com/pytorch/pytorch/issues/138506"
+_PTX_RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
+
+
+def judge_of_conda(stack: Stack) -> Iterator[Finding]:
+    copies = stack.facts.package("torch")
+    copy = copies[0] if isinstance(copies, list) and len(copies) == 1 else None
+    if copy is None or not _is_of_channel(copy):
+        return
+    cuda = _cuda_of(copy, stack)
+    if cuda is None or cuda == "cpu":
+        return
+    yield from _conda_for_other_vendor(stack, copy, cuda)
+    yield from _conda_without_code(stack, copy, cuda)
+
+
+def _is_of_channel(copy: Distribution) -> bool:
+    """Whether conda takes it from the channel ``pytorch``: by its channel, or by how that channel names its builds."""
+    if copy.source is None or copy.source.kind != "conda":
+        return False
+    channel, build = str(copy.source.details.get("channel") or ""), str(copy.source.details.get("build") or "")
+    return build.startswith("py3.") if build and "*" not in build else channel.rpartition("/")[2] == CHANNEL
+
+
+def _cuda_of(copy: Distribution, stack: Stack) -> str | None:
+    """The CUDA release of the build: from its name, else what ``pytorch-cuda`` is pinned to."""
+    if copy.extra.get("cuda"):
+        return str(copy.extra["cuda"])
+    pins = stack.facts.package("pytorch-cuda")
+    pin = pins[0] if isinstance(pins, list) and len(pins) == 1 else None
+    if not isinstance(pin, Distribution):
+        return None
+    text = (pin.specifier or pin.version or "").removeprefix("==").removesuffix(".*")
+    return text if text.count(".") == 1 and text.replace(".", "").isdigit() else None
+
+
+def _builds(stack: Stack, copy: Distribution, cuda: str) -> tuple[TorchBuild, ...]:
+    """The builds for that CUDA of the release, or of the releases that a range (``=2.5``) admits."""
+    tables, wanted = stack.tables, copy.specifier if copy.specifier else f"=={copy.version}"
+    try:
+        admitted = ranges_of(wanted)
+    except ValueError:
+        return ()
+    releases = [each for each in tables.conda if contains(admitted, key_of(each))]
+    found = [next((build for build in tables.conda_builds(each) if build.cuda == cuda), None) for each in releases]
+    return tuple(build for build in found if build is not None) if all(found) else ()
+
+
+def _conda_without_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator[Finding]:
+    builds = _builds(stack, copy, cuda)
+    for device in stack.devices:
+        capability = device.compute_capability or ""
+        if not builds or any(stack.tables.runs(capability, each.codes, each.ptx) is not False for each in builds):
+            continue
+        name, release = named(device), copy.version or copy.specifier or ""
+        compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
+        yield Finding(
+            rule="build-torch-gpu", origin="build", verdict="hit", severity="error", effect="crash",
+            title=f"This torch has no code for {name_and_code(device)}",
+            why=f"The builds of conda's channel pytorch for CUDA {cuda} are compiled for {compiled}, without PTX that the "
+            f"driver could compile. Every kernel fails: no kernel image is available for execution on the device. The channel "
+            f"ended with {LAST} and has no build for this GPU.",
+            confidence="reported", packages={"torch": copy.version}, facts=("accelerators", "build"),
+            fixes=tuple(_fixes()), evidence=(_PTX_RULE, _CHANNEL_ENDED), here=f"pytorch {release} for CUDA {cuda}, {name}",
+        )  # fmt: skip
+        return
+
+
+def _fixes() -> Iterator[Fix]:
+    yield Fix(
+        "source-install", "torch", f">={ELSEWHERE}", "from conda-forge, in an environment without pytorch-cuda",
+        f'conda install --override-channels -c conda-forge "pytorch-gpu>={ELSEWHERE}"',
+    )  # fmt: skip
+    yield Fix(
+        "upgrade", "torch", f">={ELSEWHERE}", "its wheel, in an environment without conda's pytorch",
+        f'pip install "torch>={ELSEWHERE}"',
+    )  # fmt: skip
+
+
+def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iterator[Finding]:
+    devices = stack.facts.accelerators() or ()
+    if not devices or {each.vendor for each in devices} != {"amd"}:
+        return
+    device = named(devices[0])
+    yield Finding(
+        rule="build-torch-vendor", origin="build", verdict="hit", severity="error", effect="slow",
+        title=f"This torch is built for CUDA {cuda}, and {device} needs a build for ROCm",
+        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only. Conda's channel pytorch has no "
+        "build for ROCm.",
+        confidence="confirmed", packages={"torch": copy.version}, facts=("accelerators", "build"),
+        fixes=(
+            Fix(
+                "source-install", "torch", "", "the wheel for the host's ROCm, in an environment without conda's pytorch",
+                "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
+            ),
+        ),
+        evidence=("https://pytorch.org/get-started/locally/",), here=f"pytorch {copy.version or copy.specifier}, {device}",
+    )  # fmt: skip
+
+
+_OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+_RARELY_SET = 0.7
+"""The likelihood that the variable is not set."""
+_RUNS_CODE_OF = {
+    **dict.fromkeys(("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"), "gfx1030"),
+    **dict.fromkeys(("gfx1101", "gfx1102", "gfx1103"), "gfx1100"),
+    **dict.fromkeys(("gfx1150", "gfx1152", "gfx1153"), "gfx1151"),
+}
+"""GPU → the target of its generation that wheels contain, whose code it runs if the runtime is told so."""
+_SUPPORTED_BY_ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html"
+
+
+def judge_of_rocm(stack: Stack) -> Iterator[Finding]:
+    yield from _other_vendor(stack)
+    yield from _no_code(stack)
+
+
+def _other_vendor(stack: Stack) -> Iterator[Finding]:
+    """A CUDA build with only AMD GPUs, or a ROCm build with only NVIDIA GPUs."""
+    devices = stack.facts.accelerators() or ()
+    vendors = {each.vendor for each in devices}
+    built = "nvidia" if stack.flavour.numbered else "amd" if stack.flavour.cuda == "rocm" else None
+    if stack.torch is None or built is None or len(vendors) != 1 or not vendors <= {"amd", "nvidia"} - {built}:
+        return
+    if not stack.flavour.certain and stack.facts.package("pytorch-triton-rocm"):
+        return
+    certain = stack.flavour.certain
+    platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
+    other = "ROCm" if built == "nvidia" else "CUDA"
+    device = named(devices[0])
+    builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
+    yield Finding(
+        rule="build-torch-vendor",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        severity="error",
+        effect="slow",
+        title=f"This torch is built for {platform}, and {device} needs a build for {other}",
+        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("accelerators", "build"),
+        missing=() if certain else ("build",),
+        unknown=() if certain else ("build.torch",),
+        fixes=(rocm_build(stack.release),)
+        if built == "nvidia"
+        else tuple(torch_for(stack.release, each, f"the build for CUDA {each}") for each in builds[:1]),
+        evidence=("https://pytorch.org/get-started/locally/",),
+        here=f"torch {stack.torch.version}, {device}",
+    )
+
+
+def rocm_build(release: str | None) -> Fix:
+    """The same release of torch, built for ROCm."""
+    command = f'pip install "torch=={release}" --index-url {INDEX}/rocmX.Y'
+    return Fix("source-install", "torch", "", "the build for the host's ROCm, from torch's own index", command)
+
+
+def _no_code(stack: Stack) -> Iterator[Finding]:
+    """A build for ROCm without the target of any of the AMD GPUs, unless the runtime is told to use another target."""
+    if stack.torch is None or (stack.torch.source is not None and stack.torch.source.kind in OWN_BUILDS):
+        return
+    rocm = (stack.torch.version or "").partition("+rocm")[2]
+    targets = stack.tables.rocm.get(rocm, ())
+    devices = [each for each in stack.facts.accelerators() or () if each.vendor in (None, "amd") and each.gfx]
+    known, override = stack.facts.variable(_OVERRIDE)
+    if not targets or not devices or any(each.gfx in targets for each in devices) or _target_of_override(override) in targets:
+        return
+    device = devices[0]
+    name = named(device) if device.name is None else f"{device.name} ({device.gfx})"
+    yield Finding(
+        rule="build-torch-gfx",
+        origin="build",
+        verdict="hit" if known else "possible",
+        severity="error",
+        effect="crash",
+        title=f"This torch has no code for {name}",
+        why=f"The wheels of torch for ROCm {rocm} are compiled for {', '.join(targets)}. Kernels fail with 'HIP error: "
+        "invalid device function', or the process ends.",
+        confidence="confirmed",
+        packages={"torch": stack.torch.version},
+        facts=("accelerators", "build", "variables"),
+        missing=() if known else ("variables",),
+        unknown=() if known else (f"variables.{_OVERRIDE}",),
+        likelihood=None if known else _RARELY_SET,
+        fixes=tuple(_with_code(stack, device.gfx or "", rocm, targets)),
+        evidence=(_SUPPORTED_BY_ROCM,),
+        here=f"torch {stack.torch.version}, {name}",
+    )
+
+
+def _with_code(stack: Stack, gfx: str, rocm: str, targets: Sequence[str]) -> Iterator[Fix]:
+    later = [each for each, known in stack.tables.rocm.items() if gfx in known and _rocm_release(each) > _rocm_release(rocm)]
+    if later:
+        newest = max(later, key=_rocm_release)
+        text = f"the build for ROCm {newest}, which has code for {gfx}"
+        yield Fix("upgrade", "torch", None, text, f"pip install -U torch --index-url {INDEX}/rocm{newest}")
+    if _RUNS_CODE_OF.get(gfx) in targets and (override := override_for(gfx)) is not None:
+        yield override
+    yield Fix("source-install", "torch", "", f"a build for {gfx}: AMD's own wheels, or PYTORCH_ROCM_ARCH={gfx}")
+
+
+def override_for(gfx: str) -> Fix | None:
+    """The variable that makes the runtime load the code of the target of the GPU's generation that wheels contain."""
+    like = _RUNS_CODE_OF.get(gfx)
+    if like is None:
+        return None
+    version = ".".join((like[3:5], like[5], like[6]))
+    return Fix("env-var", text=f"run it as {like}, which is of the same generation", command=f"export {_OVERRIDE}={version}")
+
+
+def _rocm_release(rocm: str) -> tuple[int, ...]:
+    return tuple(map(int, rocm.split(".")))
+
+
+def _target_of_override(override: str | None) -> str | None:
+    """``10.3.0`` → ``gfx1030``, ``9.0.10`` → ``gfx90a``; ``None`` if it is not a version."""
+    parts = (override or "").split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 3 for part in parts):
+        return None
+    return f"gfx{parts[0]}{parts[1]}{int(parts[2]):x}"
