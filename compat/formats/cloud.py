@@ -108,7 +108,11 @@ def _sky_devices(task: _Task, value: Value | None) -> tuple[Accelerator, ...] | 
         return None
     if value.is_table:
         counts = task.document.table(value, "accelerators")
-        pairs = [(name, task.document.text(each, name) or "1") for name, each in counts.items()]
+        # {A100:8} without a space is a name without a value
+        pairs = [
+            (name.partition(":")[0], task.document.text(each, name) or name.partition(":")[2] or "1")
+            for name, each in counts.items()
+        ]
     else:
         items = task.document.items(value, "accelerators") if value.is_list else [value]
         words = [(task.document.text(each, "an accelerator") or "").partition(":") for each in items]

@@ -119,12 +119,26 @@ class PythonImages:
         function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if function == "RuntimeEnv":
             self._runtime(ast.copy_location(ast.Dict([ast.Constant(key) for key in given], list(given.values())), node))
-        gpu = given.get("gpu")
-        if isinstance(gpu, ast.Constant) and isinstance(gpu.value, str):
+        gpu = self._gpu(given.get("gpu"))
+        if gpu is not None:
             used = given.get("image")
             for image in self.images:
                 if (isinstance(used, ast.Name) and used.id == image.label) or (used is None and len(self.images) == 1):
-                    image.gpus.add(gpu.value)
+                    image.gpus.add(gpu)
+
+    def _gpu(self, node: ast.expr | None) -> str | None:
+        """Return ``A100-80GB:2`` of a text, one built from names, or ``modal.gpu.A100(size="80GB", count=2)``."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if getattr(node.func.value, "attr", getattr(node.func.value, "id", None)) != "gpu":
+                return None
+            given = {each.arg: self.values.text(each.value) for each in node.keywords}
+            name = f"{node.func.attr}-{given['size']}" if "size" in given else node.func.attr
+            text = f"{name}:{given.get('count', '1')}"
+        elif isinstance(node, (ast.Name, ast.JoinedStr, ast.BinOp)) or (isinstance(node, ast.Constant) and node.value):
+            text = self.values.text(node)
+        else:
+            return None
+        return None if "$" in text else text
 
     def _runtime(self, value: ast.expr) -> None:
         found = _entries(value)

@@ -94,6 +94,7 @@ def test_the_pins_are_those_that_pyyaml_finds(tmp_path: Path, text: str) -> None
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
+        ("{A100-80GB:8}", ["A100-80GB"] * 8),
         ("A100:8", ["A100"] * 8),
         ("L4", ["L4"]),
         ("{T4: 1, L4: 1}", None),

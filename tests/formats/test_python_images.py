@@ -124,6 +124,27 @@ def test_a_list_of_gpus_is_a_choice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        ('f"{KIND}:{N}"', ["H100"] * 2),
+        ('f"L4:{N}"', ["L4"] * 2),
+        ("KIND", ["H100"]),
+        ('KIND + ":4"', ["H100"] * 4),
+        ('modal.gpu.A100(size="80GB", count=N)', ["A100-80GB"] * 2),
+        ("modal.gpu.T4()", ["T4"]),
+        ('os.environ["GPU"]', None),
+        ('f"{os.environ[1]}:2"', None),
+        ("None", None),
+    ],
+)
+def test_gpus_built_from_names(tmp_path: Path, gpu: str, expected: list[str] | None) -> None:
+    text = f'import modal, os\nKIND, N = "H100", 2\nimage = modal.Image.debian_slim().pip_install("trl")\n@app.function(gpu={gpu})\ndef f(): pass\n'
+    (listing,) = read(tmp_path, text).values()
+    found = listing.context.accelerators
+    assert (None if found is None else [each.name for each in found]) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "change", "old", "new"),
     [
         (MODAL, Change("torch", "2.5.1", "2.6.0"), '"torch==2.5.1"', '"torch==2.6.0"'),
