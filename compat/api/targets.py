@@ -104,7 +104,11 @@ def command_of(
     from compat.workload.wrappers import program_name, unwrapped
 
     launch = from_command(options.rest, os.getcwd(), os.environ if variables is None else variables)
-    merged = merge(launch.workload, environment.workload or Workload())
+    known = environment.workload or Workload()
+    merged = merge(launch.workload, known)
+    if environment.started and (known.launcher or known.processes):  # the command line of a rank does not show its launcher
+        origins = {key: each for key, each in known.origins.items() if key in ("launcher", "processes")}
+        merged = replace(merged, launcher=known.launcher, processes=known.processes, origins={**merged.origins, **origins})
     if merged.code is None and launch.script is not None and os.path.isfile(launch.script):
         merged = replace(merged, code=(launch.script,))  # checked like --script
     words = unwrapped(options.rest, {})

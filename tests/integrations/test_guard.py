@@ -88,6 +88,23 @@ def test_one_process_of_a_job_checks(start: Run, tmp_path: Path) -> None:
     assert [bool(each.stderr) for each in ranks] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}, "torchrun 2"),
+        ({"RAY_RAYLET_PID": "7", "RAY_JOB_ID": "01000000"}, "ray None"),
+        ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, "None 4"),
+        ({}, "python 1"),
+    ],
+)
+def test_the_launcher_is_the_one_that_started_this_process(
+    start: Run, tmp_path: Path, variables: dict[str, str], expected: str
+) -> None:
+    text = "import compat\nfound = compat.guard().environment.workload\nprint(found.launcher, found.processes)\n"
+    done = start(script(tmp_path, text), **variables)
+    assert done.stdout.splitlines() == [expected]
+
+
 def test_workers_of_multiprocessing_do_not_check_again(start: Run, tmp_path: Path) -> None:
     text = (
         "import multiprocessing\nimport compat\nchecked = compat.guard() is not None\n"

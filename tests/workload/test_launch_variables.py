@@ -130,3 +130,10 @@ def test_a_complete_list_of_features_takes_no_more() -> None:
 def test_a_trainer_goes_with_its_task() -> None:
     assert merge(Workload(task="dpo"), Workload(task="sft", trainer="SFTTrainer")).trainer is None
     assert merge(Workload(task="sft"), Workload(task="sft", trainer="SFTTrainer")).trainer == "SFTTrainer"
+
+
+def test_reading_the_machine_looks_for_every_variable_that_names_a_launcher() -> None:
+    from compat.api.machine import _LAUNCHER_VARIABLES
+    from compat.workload.launch import _ACCELERATE, _RAY, _SIZES
+
+    assert {*_ACCELERATE, *_RAY, *(size for size, _ in _SIZES), "TORCHELASTIC_RUN_ID"} <= set(_LAUNCHER_VARIABLES)
