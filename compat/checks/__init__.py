@@ -146,11 +146,12 @@ _LISTED = 6
 
 
 def named_devices(environment: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """The environment with the compute capability filled in for every recognized accelerator name, and notes."""
+    """The environment with what the names of its accelerators imply, and notes: compute capability, and an Arm processor."""
     if not environment.accelerators:
         return environment, ()
     from compat.records import replace
-    from compat.tables.hardware import completed
+    from compat.tables.hardware import completed, machine_beside
 
     accelerators, notes = completed(environment.accelerators)
-    return replace(environment, accelerators=accelerators), notes
+    machine = environment.machine or (machine_beside(accelerators) if environment.os in (None, "linux") else None)
+    return replace(environment, accelerators=accelerators, machine=machine), notes

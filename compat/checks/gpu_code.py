@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import Stack, cuda_of, name_and_code, named, own_build, public, torch_for
+from compat.checks.torch_build import INDEX, Stack, cuda_of, name_and_code, named, own_build, public, torch_for
 from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
@@ -105,6 +105,16 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
         yield downgrade_to("torch", below, "the last release whose default wheel has code for it")
 
 
+_ARM_SERVERS = key_of("2.7")
+_FOR_ARM = Fix(
+    "source-install",
+    "torch",
+    "",
+    "a build with CUDA: since 2.7, torch's own index has them for Arm servers",
+    f"pip install torch --index-url {INDEX}/cuXYZ",
+)
+
+
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     """A CPU-only build on a machine with GPUs, or with extensions that need CUDA."""
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
@@ -125,6 +135,8 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         fixes = [rocm_build(release)]
     elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
+        if stack.machine == "aarch64" and gpus[0].compute_capability not in JETSON and key_of(release) >= _ARM_SERVERS:
+            fixes.insert(0, _FOR_ARM)
     what = named(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",

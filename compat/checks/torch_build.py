@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
+from compat.tables.hardware import has_numbered_driver
 from compat.versions import is_version, key_of, recorded
 
 TYPE_CHECKING = False
@@ -235,7 +236,7 @@ def driver_findings(stack: Stack) -> Iterator[Finding]:
     branch = (environment.driver or "").partition(".")[0]
     # NVIDIA's forward-compatibility package overrides the driver's own library
     compatible = "/compat" in (stack.facts.variable("LD_LIBRARY_PATH")[1] or "")
-    if branch.isascii() and branch.isdigit() and len(branch) < 5 and environment.machine != "aarch64" and not compatible:
+    if branch.isascii() and branch.isdigit() and len(branch) < 5 and has_numbered_driver(environment) and not compatible:
         yield from _torch(stack, int(branch))
         yield from _toolkit(stack, int(branch))
     yield from _shadowed(stack)

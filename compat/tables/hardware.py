@@ -10,6 +10,7 @@ from compat.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
     from compat.machine.gpu_names import GpuTable
@@ -29,10 +30,33 @@ def open_gpus() -> GpuTable:
 
 def driver_cuda(environment: Environment) -> str | None:
     """Return the highest CUDA the environment's driver supports by NVIDIA's table; ``None`` if unknown."""
-    if environment.driver is None or (environment.machine or "").startswith("aarch64"):
-        return None  # Jetson's drivers are numbered differently
+    if environment.driver is None or not has_numbered_driver(environment):
+        return None
     windows = environment.os == "windows" or bool(environment.platform)
     return newest_cuda(environment.driver, _open()[1], windows=windows)
+
+
+def has_numbered_driver(environment: Environment) -> bool:
+    """Whether the driver is one of NVIDIA's table; those of Jetson modules are numbered differently."""
+    if environment.machine not in ("aarch64", "arm64"):
+        return True
+    devices = environment.accelerators or ()
+    return bool(devices) and not any(_is_of(device, _JETSON) for device in devices)
+
+
+_JETSON = ("jetson", "tegra", "orin", "xavier", "thor")
+_ON_ARM = (*_JETSON, "gh200", "gb200", "gb300", "gb10", "grace", "spark")
+"""Parts of the names of GPUs that only exist beside an Arm processor, on a Jetson module or a board with NVIDIA's Grace."""
+
+
+def machine_beside(accelerators: Iterable[Accelerator]) -> str | None:
+    """Return the processor architecture that a GPU implies: ``aarch64`` for those that only exist beside an Arm processor."""
+    return "aarch64" if any(_is_of(device, _ON_ARM) for device in accelerators) else None
+
+
+def _is_of(device: Accelerator, words: Sequence[str]) -> bool:
+    name = (device.name or "").lower()
+    return device.vendor in (None, "nvidia") and any(word in words for word in name.replace("-", " ").replace("(", " ").split())
 
 
 def branch_for(cuda: str, *, windows: bool = False) -> int | None:

@@ -110,6 +110,36 @@ def test_a_driver_below_the_floor_of_the_major_release(torch: str, driver: str, 
     assert ("build-torch-driver" in found(f"torch=={torch}", driver=driver)) is holds
 
 
+@pytest.mark.parametrize(
+    ("gpu", "keys", "holds"),
+    [
+        ("NVIDIA GH200 480GB", {}, True),  # beside an Arm processor, for which no wheel of 2.5 has CUDA
+        ("NVIDIA GB10", {}, True),
+        ("NVIDIA GH200 480GB", {"machine": "x86_64"}, False),  # what is stated counts
+        ("NVIDIA H100 80GB HBM3", {}, False),
+    ],
+)
+def test_a_gpu_that_only_exists_beside_an_arm_processor_says_which_wheels_there_are(
+    gpu: str, keys: dict[str, Any], *, holds: bool
+) -> None:
+    assert ("build-torch-cpu-only" in found("torch==2.5.1", gpus=(gpu,), source="index", **keys)) is holds
+
+
+@pytest.mark.parametrize(("torch", "kinds"), [("2.7.1", ["source-install", "upgrade"]), ("2.5.1", ["upgrade"])])
+def test_the_index_of_torch_has_builds_for_arm_servers_since_2_7(torch: str, kinds: list[str]) -> None:
+    finding = found(f"torch=={torch}", gpus=("NVIDIA GH200 480GB",), source="index")["build-torch-cpu-only"]
+    assert [fix.kind for fix in finding.fixes] == kinds
+
+
+@pytest.mark.parametrize(
+    ("gpu", "holds"),
+    [("NVIDIA GH200 480GB", True), ("NVIDIA A100-PCIE-40GB", True), ("Jetson AGX Orin", False)],
+)
+def test_drivers_of_arm_servers_are_numbered_like_others_and_those_of_jetson_are_not(gpu: str, *, holds: bool) -> None:
+    rules = found("torch==2.11.0+cu130", gpus=(gpu,), driver="550.90.07", machine="aarch64")
+    assert ("build-torch-driver" in rules) is holds
+
+
 def test_the_way_out_of_an_old_driver_is_another_build() -> None:
     finding = found("torch==2.11.0", driver="570.86.10", source="index")["build-torch-driver"]
     assert finding.verdict == "hit"
