@@ -34,6 +34,12 @@ _LABEL = re.compile(
     r"|dependencies|gpus?|devices?|os)(?: (?:info(?:rmation)?|details|used))?(?:\*{0,2} ?[:：]\*{0,2}| is| are)\s{1,4}(?=\S)",
     re.IGNORECASE,
 )
+_LEAD = re.compile(
+    r"(?:(?:i|we) (?:have|use|run|got)|(?:i'?m |i am |we are )?(?:using|running(?: on)?)"
+    r"|my (?:machine|system|setup) (?:has|is|runs)) (?:an? |the )?(?=\S)",
+    re.IGNORECASE,
+)
+_FIELD = re.compile(r"(?:gpus?|cards?|devices?|os|system) ?(?:={1,2}|[:：]) ?(?=\S)", re.IGNORECASE)
 _UNSTATED = re.compile(
     r"(?P<name>[A-Za-z][\w-]{0,40})`?"
     r"(?:[ :=(]{1,3}(?:the )?(?:latest|newest|nightly|main|master)(?: \w{1,12})?\)?| from source)$",
@@ -96,7 +102,8 @@ def _written(text: str, found: Findings) -> None:
     text = _IN_WORDS.sub(r" \1", text) if "(version" in text else text
     if (label := _LABEL.match(text)) is not None:
         text = text[label.end() :]
-    parts = [part.strip() for part in _PARTS.split(text) if part.strip()]
+    text = _LEAD.sub("", text, count=1) if _LEAD.match(text) else text
+    parts = [_FIELD.sub("", part.strip(), count=1) for part in _PARTS.split(text) if part.strip()]
     parts = [part for part in parts if (bare := _UNSTATED.match(part)) is None or distribution_of(bare["name"]) is None]
     kinds = [_kind(part) for part in parts]
     if not kinds or kinds.count(None) * 2 > len(kinds) - 1:
@@ -122,7 +129,8 @@ def _kind(part: str) -> str | None:
         return "item"
     if len(part) < 80 and is_phrase(part):
         return "gpu"
-    if len(part) < 40 and len(part.split()) < 6 and system_of(part) is not None and version_at(part.split()[-1]) is not None:
+    words = part.replace("-", " ").split() if len(part) < 40 else ()
+    if 0 < len(words) < 6 and system_of(part) is not None and version_at(words[-1]) is not None:
         return "system"
     return None
 
@@ -151,13 +159,15 @@ def _item(part: str, found: Findings) -> None:
 
 
 _PIN = re.compile(
-    r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| (?:version )?v?| \(v?(?=[\w.+]{3,30}\)))"
+    r"(?<![\w.`-])`{0,2}(?P<name>[A-Za-z][\w-]{1,30})`{0,2}(?: ?==? ?| {1,2}(?:[Vv]ersion:? )?v?| \(v?(?=[\w.+]{3,30}\)))"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?)(?![\w.]*\d)"
 )
 _RELEASE_OF = re.compile(
     r"\b(?:[Vv]ersion |v)(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+\w{1,12})?) of `{0,2}(?P<name>[A-Za-z][\w-]{1,30})"
 )
-_MACHINE = re.compile(r"\b(?:on|using|with|have|own) (?P<devices>(?:(?!\bon\b)[^,.;]){2,60})", re.IGNORECASE)
+_MACHINE = re.compile(
+    r"\b(?:on|using|with|have|own) (?P<devices>(?:(?!\bon\b|\bdrivers?\b|\bcuda version\b)[^,.;]){2,60})", re.IGNORECASE
+)
 _STATED = (
     ("driver", r"drivers?(?: version)?:? v?(?P<value>\d{3}(?:\.\d{1,3}){0,2})"),
     ("python", r"python ?v?(?P<value>3\.\d{1,2}(?:\.\d{1,2})?)"),
@@ -178,7 +188,9 @@ _NOW = re.compile(
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
     r"|\b(?:using|running|have|installed|with|on) (?:the )?(?:latest|newest|current) (?:version |release )?(?:of )?"
     r"[`*]{0,3}(?P<name_2>[A-Za-z][\w-]{1,30})[`*]{0,3}(?: ?==? ?| (?:version )?v?|, v?| \(v?)"
-    r"(?P<version_2>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)",
+    r"(?P<version_2>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
+    r"|\b(?:my|our|the|installed) (?P<name_3>[A-Za-z][\w-]{1,30}) version(?: is|:) (?:the (?:latest|newest|current) )?\(?v?"
+    r"(?P<version_3>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)",
     re.IGNORECASE,
 )
 """``after upgrading vllm to 0.8.3``, ``the latest trl (0.20.0)``: the release after the move is the installed one."""
@@ -230,10 +242,10 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
 def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
     """Return the distributions and releases that a sentence says are installed."""
     for match in () if _ADVICE.search(sentence) else _NOW.finditer(sentence):
-        names = (match["name"] or match["before"] or "", match["name_2"] or "")
+        names = (match["name"] or match["before"] or "", match["name_2"] or match["name_3"] or "")
         name = next((known for each in names if (known := distribution_of(each))), None)
         if name is not None:
-            yield name, version_at(match["version"] or match["version_2"])
+            yield name, version_at(match["version"] or match["version_2"] or match["version_3"])
     if not _UNCLEAR.search(sentence):
         for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
             if (name := distribution_of(match["name"])) is not None:

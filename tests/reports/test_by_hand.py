@@ -46,6 +46,21 @@ class TestByHand:
         assert read("CUDA 12.4\n\nCuda compilation tools, release 12.1, V12.1.66\n").cuda_toolkit == "12.1"
         assert read("torch 2.6.0\nCUDA: 12\n").cuda_toolkit is None
 
+    def test_a_sentence_that_lists_the_machine(self):
+        found = read("I have ubuntu-22.04, cuda==12.1, nvidia driver == 530, gpu==V100\n")
+        assert (found.cuda_toolkit, found.driver, found.os) == ("12.1", "530", "linux")
+        assert [each.name for each in found.accelerators or ()] == ["V100"]
+
+    def test_the_version_of_a_package_in_words(self):
+        assert versions("my vllm version is the latest (0.10.0).\n") == {"vllm": "0.10.0"}
+        assert versions("I am running  llama-cpp-python  Version: 0.3.16\n") == {"llama-cpp-python": "0.3.16"}
+        assert versions("torch 2.6.0\n\nmy vllm version is not the latest (0.10.0).\n") == {"torch": "2.6.0"}
+
+    def test_a_gpu_before_its_driver(self):
+        found = read("I have an ARM CPU and a NVIDIA GH200 Driver Version: 550.90.07 CUDA Version: 12.4.\n\ntorch==2.5.1\n")
+        assert [each.name for each in found.accelerators or ()] == ["NVIDIA GH200"]
+        assert found.driver == "550.90.07"
+
     def test_the_release_before_the_name(self):
         assert versions("# Version 2.3.6 of flash-attn breaks axolotl\n\ntorch 2.0.1\n") == {
             "flash-attn": "2.3.6",
