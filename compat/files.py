@@ -26,6 +26,19 @@ def regular(path: str) -> str:
     return path
 
 
+def content_of(path: str, limit: int, too_large: str = "") -> bytes:
+    """The content of a regular file; :class:`InputError` if it cannot be read or has more than ``limit`` bytes."""
+    try:
+        with open(regular(path), "rb") as file:
+            size = os.fstat(file.fileno()).st_size  # so that the buffer has the size of the file, not of the limit
+            content = file.read((min(size, limit) or limit) + 1)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
+    if len(content) > limit:
+        raise InputError(too_large or f"is larger than {limit // 1024 // 1024} MiB", path)
+    return content
+
+
 _OF_THE_SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 """Paths of the pipes that ``<(command)`` creates."""
 

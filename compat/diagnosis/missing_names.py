@@ -231,33 +231,34 @@ def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | Non
     function, modules = with_module(in_full(function), modules)
     top, _, method = function.partition(".")
     for module in homes(top, modules, OF_TORCH):
-        package = tracked()[module.partition(".")[0]]
-        table = releases().table(package)
-        versions = table.versions if table is not None else ()
-        if versions and all(_takes(package, version, module, function, keyword) for version in versions):
-            doubt = " All releases that were analyzed take it, so the one that was running is older, or it is another copy."
-            span = f"from {versions[0]} or earlier on"
-            what = f"{module}.{top}{f'.{method}' if method not in ('', '__init__') else ''}({keyword}=)"
-            return Named(
-                what, package, f">={versions[0]}", span, "", None, (), leans=False, read=versions, doubt=doubt, older=True
-            )
+        what = f"{module}.{top}{f'.{method}' if method not in ('', '__init__') else ''}({keyword}=)"
+        doubt = " All releases that were analyzed take it, so the one that was running is older, or it is another copy."
+        found = _older_than_all(module, what, doubt, lambda of, release, path: _takes(of, release, path, function, keyword))
+        if found is not None:
+            return found
     return None
 
 
 def of_older_method(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """Look up a method that a class has in all releases in the tables: the release without it is from before them."""
+    doubt = " All releases that were analyzed have it, so the one that was running is older, or it is another class."
     for module in homes(owner, modules):
-        package = tracked()[module.partition(".")[0]]
-        table = releases().table(package)
-        versions = table.versions if table is not None else ()
-        if versions and all(_has_method(package, version, module, owner, name) for version in versions):
-            doubt = " All releases that were analyzed have it, so the one that was running is older, or it is another class."
-            span = f"from {versions[0]} or earlier on"
-            return Named(
-                f"{owner}.{name}", package, f">={versions[0]}", span, "", None, (), leans=False, read=versions, doubt=doubt,
-                older=True,
-            )  # fmt: skip
+        what = f"{owner}.{name}"
+        found = _older_than_all(module, what, doubt, lambda of, release, path: _has_method(of, release, path, owner, name))
+        if found is not None:
+            return found
     return None
+
+
+def _older_than_all(module: str, what: str, doubt: str, has: Callable[[str, str, str], bool]) -> Named | None:
+    """The releases of a module's package if all of them have it (package, version, module); ``doubt`` says what that means."""
+    package = tracked()[module.partition(".")[0]]
+    table = releases().table(package)
+    versions = table.versions if table is not None else ()
+    if not versions or not all(has(package, version, module) for version in versions):
+        return None
+    span = f"from {versions[0]} or earlier on"
+    return Named(what, package, f">={versions[0]}", span, "", None, (), leans=False, read=versions, doubt=doubt, older=True)
 
 
 def _has_method(package: str, version: str, module: str, owner: str, name: str) -> bool:

@@ -282,19 +282,9 @@ def read_listings(path: str) -> tuple[Listing, ...]:
 
 def read_content(path: str) -> bytes:
     """Return the content of a regular file; :class:`InputError` if it is larger than :data:`LIMIT` bytes."""
-    from compat.files import pending, regular
+    from compat.files import content_of, pending
 
-    if path in pending:
-        return pending[path]
-    try:
-        with open(regular(path), "rb") as file:
-            size = os.fstat(file.fileno()).st_size  # so that the buffer has the size of the file, not of the limit
-            content = file.read(min(size, LIMIT) + 1)
-    except OSError as problem:
-        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
-    if len(content) > LIMIT:
-        raise InputError(f"is larger than {LIMIT // 1024 // 1024} MiB", path)
-    return content
+    return pending[path] if path in pending else content_of(path, LIMIT)
 
 
 # --- Launcher configurations passed as files to check: they describe how a job starts, not what is installed.

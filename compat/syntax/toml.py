@@ -8,7 +8,7 @@ from bisect import bisect_left
 from typing import Any
 
 from compat.errors import InputError
-from compat.files import decoded, regular
+from compat.files import content_of, decoded
 from compat.records import record
 
 _LIMIT = 64 * 1024 * 1024
@@ -21,14 +21,7 @@ _LONG_NUMBER = re.compile(r"[=\[,][ \t]*[+-]?0[xob][0-9A-Fa-f_]{300}")
 
 def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
     """Return the text of a TOML file and its content; :class:`InputError` with the line if it is invalid."""
-    try:
-        with open(regular(path), "rb") as file:
-            content = file.read(_LIMIT + 1)
-        if len(content) > _LIMIT:
-            raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB", path)
-        text = decoded(path, content).replace("\r\n", "\n")
-    except OSError as problem:
-        raise InputError(f"cannot be read: {problem.strerror}", path) from None
+    text = decoded(path, content_of(path, _LIMIT)).replace("\r\n", "\n")
     return text, parse_text(text, path)
 
 

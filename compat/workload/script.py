@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from compat.errors import InputError
-from compat.files import regular
+from compat.files import content_of
 from compat.model import EMPTY, Workload
 from compat.records import record, replace
 from compat.syntax.python import Notebook, parsed
@@ -58,18 +57,7 @@ def read_script(path: str) -> ScriptFacts:
 
 def tree_of(path: str) -> ast.Module:
     """Parse a script or a notebook; raises :class:`InputError` like :func:`read_script`."""
-    return Notebook(path).tree if path.lower().endswith(".ipynb") else parsed(_content(path), path)
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(regular(path), "rb") as file:
-            content = file.read(LIMIT + 1)
-    except (OSError, ValueError) as problem:
-        raise InputError(f"cannot be read: {getattr(problem, 'strerror', None) or problem}", path) from None
-    if len(content) > LIMIT:
-        raise InputError(f"is larger than {LIMIT // 1024 // 1024} MiB", path)
-    return content
+    return Notebook(path).tree if path.lower().endswith(".ipynb") else parsed(content_of(path, LIMIT), path)
 
 
 def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int], int]) -> ScriptFacts:

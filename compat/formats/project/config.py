@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.errors import InputError
-from compat.files import decoded, regular
+from compat.files import content_of, decoded
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -72,7 +72,8 @@ def find_config(start: str) -> ProjectConfig:
         folder = os.path.dirname(folder)
     while True:
         file = os.path.join(folder, FILE)
-        config = _parsed(file, _content(file)) if os.path.lexists(file) else None
+        # an unreadable file is an error and not skipped, because it may declare targets
+        config = _parsed(file, content_of(file, _LIMIT)) if os.path.lexists(file) else None
         if config is not None:
             return config
         above = os.path.dirname(folder)
@@ -83,22 +84,10 @@ def find_config(start: str) -> ProjectConfig:
 
 def read_config(path: str) -> ProjectConfig:
     """Read the configuration in a file; :class:`InputError` if it cannot be read or has no ``[tool.compat]``."""
-    config = _parsed(path, _content(path))
+    config = _parsed(path, content_of(path, _LIMIT))
     if config is None:
         raise InputError("expected a [tool.compat] table", path)
     return config
-
-
-def _content(path: str) -> bytes:
-    """Return the content of a file. An unreadable one is an error and not skipped, because it may declare targets."""
-    try:
-        with open(regular(path), "rb") as file:
-            content = file.read(_LIMIT + 1)
-    except OSError as problem:
-        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
-    if len(content) > _LIMIT:
-        raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB", path)
-    return content
 
 
 def _parsed(path: str, content: bytes) -> ProjectConfig | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from compat.errors import InputError
-from compat.files import keep, kept, place_in_cache, stamp_of
+from compat.files import content_of, keep, kept, place_in_cache, stamp_of
 from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
 from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
@@ -58,7 +58,7 @@ def read_file(path: str, name: str, *, is_package: bool = False) -> CodeFile:
     """Read one script or notebook. Raises :class:`InputError` with line and reason if it is not valid Python."""
     if path.lower().endswith(".ipynb"):
         return read_notebook(path, name)
-    source = _content(path)
+    source = content_of(path, LIMIT, f"has more than {LIMIT >> 20} MB of code: it is not read")
     record = kept_record(
         source, name, path, lambda: _read_source(source, name, path, is_package=is_package), is_package=is_package
     )
@@ -72,19 +72,6 @@ def _read_source(source: bytes, name: str, path: str, *, is_package: bool) -> Re
     except (RecursionError, MemoryError):
         raise InputError("cannot be parsed: nested too deeply", path) from None
     return module, bounds_in(tree, source, path), fields_of(tree, module)
-
-
-def _content(path: str) -> bytes:
-    from compat.files import regular
-
-    try:
-        with open(regular(path), "rb") as file:
-            content = file.read(LIMIT + 1)
-    except OSError as problem:
-        raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
-    if len(content) > LIMIT:
-        raise InputError(f"has more than {LIMIT >> 20} MB of code: it is not read", path)
-    return content
 
 
 def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
