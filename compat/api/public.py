@@ -31,7 +31,14 @@ Option: TypeAlias = "str | int | bool | os.PathLike[str] | Sequence[str] | None"
 
 
 class DisplayedReport(Report):
-    """A report that a notebook shows as HTML."""
+    """A report that a notebook shows as HTML, and everything else as the text of the command."""
+
+    def __str__(self) -> str:
+        from compat.output.terminal import rendered
+
+        return rendered(self)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from compat.output.html.report import fragment
@@ -50,7 +57,7 @@ def check(
     ``subject`` is a path (any file that ``compat check FILE`` reads), an :class:`Environment` or a mapping of the contract
     ``compat/environment/1``. ``command`` is the command about to be started, such as ``["python", "train.py"]``; it is read,
     not run. ``report.exit`` is 0 for no finding at or above ``fail_on``, 1 for findings, 3 if it could not be decided.
-    A notebook displays the report as HTML.
+    A notebook displays the report as HTML; printed, it is the text of the command.
 
     Raises :class:`compat.errors.InputError` for input that cannot be read or an invalid value of an option, and
     :class:`TypeError` for an unknown option or one of the wrong type.

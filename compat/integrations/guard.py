@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.model import SEVERITIES, Finding, Report, Workload, exit_code
-from compat.records import replace
+from compat.records import replace, values_of
 
 if TYPE_CHECKING:
     from compat.api.public import Option
@@ -131,7 +131,7 @@ def _level(fail_on: str | None) -> str:
 
 def _report(command: tuple[str, ...] | None, workload: Workload, options: Mapping[str, Option], level: str) -> Report | None:
     from compat.api.machine import read_machine
-    from compat.api.public import options_of
+    from compat.api.public import DisplayedReport, options_of
     from compat.api.report import machine_report
     from compat.machine.interpreter import running_target
     from compat.rules.compiled import open_matrix
@@ -143,7 +143,7 @@ def _report(command: tuple[str, ...] | None, workload: Workload, options: Mappin
         machine = read_machine(running_target(), matrix)
         known = machine.environment.workload or Workload()
         environment = replace(machine.environment, workload=merge(workload, known), started=True)
-        return machine_report(environment, chosen, matrix, machine.notes)
+        return DisplayedReport(*values_of(machine_report(environment, chosen, matrix, machine.notes)))
     except Exception as problem:  # a guard that cannot check reports that, so that it is not mistaken for a passed check
         if level != "warn":
             raise

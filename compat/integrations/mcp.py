@@ -18,6 +18,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from compat import __version__
+from compat.errors import printable
 
 SECONDS = 300
 """Time limit of one call."""
@@ -179,6 +180,8 @@ def _run(
             [sys.executable, "-I", "-m", "compat", *words], input=(text or "").encode(), capture_output=True, check=False,
             timeout=SECONDS,
         )  # fmt: skip
+    except (ValueError, OSError) as problem:  # a NUL character, a lone surrogate, arguments longer than the system takes
+        raise ToolError(f"compat {name} cannot be started with these arguments: {printable(str(problem))}") from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"compat {name} took longer than {SECONDS} seconds") from None
     if not done.stdout.strip():

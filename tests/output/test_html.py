@@ -258,6 +258,15 @@ def test_a_notebook_displays_the_result_of_check() -> None:
     assert page.elements[0] == ("div", {"class": "compat"})
 
 
+def test_everything_else_displays_the_text_of_the_command() -> None:
+    report = compat.check(
+        {"distributions": [{"name": "torchvision", "version": "0.20.1"}, {"name": "torch", "version": "2.6.0"}]}
+    )
+    assert str(report) == repr(report)
+    assert "torchvision 0.20.1 requires torch==2.5.1, but 2.6.0 is installed" in str(report)
+    assert "DisplayedReport" not in str(report)
+
+
 def test_a_notebook_displays_this_machine() -> None:
     report = compat.doctor(gpu="RTX 5090", driver="470.57.02")
     assert report.environment.driver == "470.57.02"
