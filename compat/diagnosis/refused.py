@@ -101,6 +101,8 @@ _LITERAL = re.compile(
 _OPTION = re.compile(r"argument (?P<option>--[\w-]{2,60})[^:\n]{0,20}: invalid choice: '?" + _VALUE)
 _KEY = re.compile(rf"\s*['\"]{_VALUE}['\"]\s*\Z")
 _STRING = re.compile(r"[A-Za-z][\w.+:/-]{0,38}\w")
+_SET_OFF = re.compile(r"(?:['\"`]|[:=] ?)(?P<value>" + _STRING.pattern + ")")
+"""A string that is quoted or follows a colon: in prose and in logs, the other words name nothing."""
 _PROGRAMS = {"vllm": "vllm", "api_server": "vllm", "sglang": "sglang", "launch_server": "sglang", "lmdeploy": "lmdeploy"}
 """Names under which the parsers of programs report errors, and their packages."""
 
@@ -145,7 +147,8 @@ def _refused(error: RaisedError) -> Iterator[_Refused]:
             yield _Refused(match["value"], words_of(name), what, name)
     elif _REFUSES.search(said := message.replace(UNKNOWN_LOCATION, "")):
         head = _ACCEPTED.sub("", said[:_HEAD])
-        for value in dict.fromkeys(_STRING.findall(head)):
+        strings = _STRING if error.exception else _SET_OFF
+        for value in dict.fromkeys(match[match.lastindex or 0] for match in strings.finditer(head)):
             yield _Refused(value, words_of(head) - words_of(value))
 
 

@@ -33,6 +33,7 @@ _MOST_ALIKE = 64
 _LEAST_CUT = 30
 """Minimum number of letters that must match in a truncated message."""
 _MANY_WORDS = 6
+_FIRST_WORDS = 8
 _BEGINNING = 12
 """Number of characters by which a truncated part is recognized."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -131,7 +132,7 @@ class Table:
         return map(self.template, range(len(self)))
 
     def near(self, template: Template) -> Iterator[Place]:
-        """Yield the places of similar messages: half of all words shared, or the same condition in the same function.
+        """Yield the places of similar messages: half of all words or the beginning shared, or the same condition and function.
 
         Messages that share few words count in the same module only.
         """
@@ -141,7 +142,7 @@ class Table:
         for number, text in enumerate(self.texts):
             other = set(_WORD.findall(text))
             shared = len(words & other)
-            alike = 2 * shared >= len(words | other)
+            alike = 2 * shared >= len(words | other) or _beginning(text) == _beginning(template.text)
             for place in self.template(number).places if text != template.text else ():
                 inside = place.module in modules
                 if (alike and (inside or shared >= _MANY_WORDS)) or (
@@ -216,6 +217,11 @@ def open_messages() -> Messages:
 def plain(text: str) -> str:
     """Normalise a text for comparison: collapse white space and truncate to :data:`LONGEST_TEXT` characters."""
     return " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT]
+
+
+def _beginning(text: str) -> list[str]:
+    """Return the first words of a template, in which it says what is wrong: another release may advise something else."""
+    return _WORD.findall(text)[:_FIRST_WORDS]
 
 
 def matched(template: Template, text: str) -> Match | None:

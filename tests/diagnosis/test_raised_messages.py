@@ -92,6 +92,14 @@ def test_a_message_whose_condition_is_false_here_is_only_possible() -> None:
     assert found.verdict == "possible"
 
 
+def test_a_release_that_says_the_same_with_other_advice_is_no_fix() -> None:
+    """Since 0.17 torchao asks for torch 2.11 where it pointed to a table before: it still skips its extensions."""
+    text = "Skipping import of cpp extensions due to incompatible torch version 2.7.1 for torchao version 0.15.0"
+    (found,) = diagnosed(f"{text} Please see https://github.com/pytorch/ao/issues/2919 for more info\n", {"torchao": "0.15.0"})
+    assert found.rule.startswith("message-torchao-")
+    assert found.fixes == ()
+
+
 def test_a_text_of_python_itself_is_nobodys_message() -> None:
     assert diagnosed("TypeError: fully_shard() got an unexpected keyword argument 'ignored_params'\n", {"torch": "2.6.0"}) == ()
 

@@ -100,6 +100,8 @@ def test_a_key_is_looked_up_in_the_container_that_the_line_names() -> None:
         "ValueError: Unknown loss type: x, must be one of ['dr_grpo']",  # accepted
         MAPPING.format(module="mine/train", code="CONFIG[name]", key="default"),
         MAPPING.format(module="mine/train", code="row[name]", key="labels"),
+        "I was setting up a training, and when i hit the train button it gave some torch.custom_ops not found error.",  # prose
+        "Skipping import of cpp extensions: incompatible torch for torchao version 0.15. Redirects are currently not supported",
     ],
 )
 def test_other_messages_are_not_explained(error: str) -> None:

@@ -39,6 +39,16 @@ _SPOKEN: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("flashinfer-cubin", "flashinfer-cubin version", re.compile(rf"flashinfer-cubin version \({_V}\)")),
     ("flashinfer-python", "does not match flashinfer", re.compile(rf"does not match flashinfer version \({_V}\)")),
 )
+_NUMBER = r"v?\d[\w.!+-]{0,80}"
+_OF = r"[A-Za-z][\w-]{1,30}"
+_JUDGED = re.compile(
+    rf"\b(?:incompatible|untested|unsupported|detected|found|current|installed) `?(?P<name>{_OF})`? (?:version|==)[ :=(]{{0,3}}"
+    rf"(?P<version>{_NUMBER})(?: for (?P<other>{_OF}) version (?P<of_other>{_NUMBER}))?"
+    rf"|`?\b(?P<judged>{_OF})`? version [('`]?(?P<as>{_NUMBER})['`)]? (?:exceeds|below|(?:is|are|was) (?:not (?:supported|tested"
+    r"|sufficient|compatible)|too (?:old|new)|incompatible|below|older|unsupported))",
+    re.IGNORECASE,
+)
+"""The release that is running, in a program's sentence about it: ``incompatible torch version 2.7.1 for torchao version 0.15.0``."""
 _HINTS = ("==", "ersion", "engine (v", "Unsloth", "Torch:", "Pytorch:", "Xformers", "nstalled ", "satisfied", "(you have ",
           "PyTorch ", "NumPy ", "Name: ", "Version: ", "[conda]", "flashinfer")  # fmt: skip
 
@@ -120,6 +130,10 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
     for name, hint, pattern in _SPOKEN:
         if hint in text and (match := pattern.search(text)):
             yield name, match.group(1), _RUNNING
+    for match in _JUDGED.finditer(text) if "ersion" in text else ():
+        for said, version in (("name", "version"), ("other", "of_other"), ("judged", "as")):
+            if match[said] and (name := distribution_of(match[said])):
+                yield name, match[version], _RUNNING
     if ("Unsloth" in text and "==((" in text) or "Xformers = " in text or text.startswith(("O^O/", "Unsloth 20")):
         for match in _BUILT_INS.finditer(text):  # unsloth's banner
             yield distribution_of(match[1]) or match[1], match[2], _RUNNING

@@ -96,6 +96,20 @@ class TestVersions:
         assert versions_in("torch version .................... 2.5.1+cu124") == {"torch": "2.5.1+cu124"}
         assert versions_in("    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.2+cpu)") == {"torch": "2.1.2+cpu"}
 
+    def test_programs_judge_a_release(self):
+        for text, versions in (
+            (
+                "Skipping import of cpp extensions due to incompatible torch version 2.7.1+cu128 for torchao version 0.15.0 Please",
+                {"torch": "2.7.1+cu128", "torchao": "0.15.0"},
+            ),
+            ("using untested triton version (3.1.0), only 1.0.0 is known to be compatible", {"triton": "3.1.0"}),
+            ("transformers version 5.0.0 is incompatible with nvidia-modelopt and may cause issues.", {"transformers": "5.0.0"}),
+            ("Detected accelerate version 1.9.0. Versions between 1.5.1 and 1.10.0 may", {"accelerate": "1.9.0"}),
+            ("Support for torch version 2.3 is dropped; install the wheel for torch version 2.5", {}),
+            ("This requires torch version 2.5 for torchao version 0.9", {}),
+        ):
+            assert versions_in(text) == versions, text
+
     def test_installers(self):
         text = "Successfully installed torch-2.4.0 flash-attn-2.7.0.post2\nSuccessfully installed torch-2.5.1\n"
         assert versions_in(text) == {"torch": "2.5.1", "flash-attn": "2.7.0.post2"}
