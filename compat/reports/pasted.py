@@ -16,7 +16,7 @@ from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
 from compat.reports.programs import read_accelerate, read_banner, read_devices, read_nvidia
-from compat.reports.prose import read_by_hand, read_variables
+from compat.reports.prose import of_this_environment, read_by_hand, read_variables
 from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of
 
@@ -43,6 +43,7 @@ def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
     text contradicts itself stay unknown. Raises :class:`InputError`, naming the text ``name``, if it describes nothing.
     """
     lines, cut = plain_lines(text)
+    lines = of_this_environment(lines)
     found = Findings()
     if cut is not None:
         found.note(cut)

@@ -19,6 +19,7 @@ from compat.reports.findings import (
 )
 from compat.reports.lines import Line
 from compat.reports.words import devices_in, distribution_of, is_phrase, range_at, short_version, version_at
+from compat.versions import key_of
 
 _LONGEST = 200  # characters of a line that is a list
 _ITEM = re.compile(
@@ -175,25 +176,37 @@ _STATED = (
 )
 _FACTS = tuple((field, re.compile(rf"(?<![/\\\w.+-]){name}(?![\d.]*\d)", re.IGNORECASE)) for field, name in _STATED)
 _COMPARES = re.compile(
-    r"\b(?:work(?:s|ed|ing)?|fine|downgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until|should"
-    r"|requir\w{0,3}|support\w{0,2}|expect\w{0,2}|need\w{0,2}|would|could|if|than|other|another|whereas|earlier|only)\b|n[o']t\b",
+    r"\b(?:work(?:s|ed|ing)?|fine(?![- ]?tun)|downgrad\w{0,4}|before|previous\w{0,2}|older|newer|fix\w{0,2}|instead|until"
+    r"|should|requir\w{0,3}|support\w{0,2}|expect\w{0,2}|need\w{0,2}|would|could|if|than|other|another|whereas|earlier|only)\b|n[o']t\b",
     re.IGNORECASE,
 )
 """Words of a sentence about another release, another machine, or what ought to be."""
 _UNCLEAR = re.compile(r"\b(?:upgrad\w{0,4}|updat\w{0,3}|since|after|releas\w{0,2}|tr(?:y|ied)|latest|from|to)\b", re.IGNORECASE)
 """Words of a sentence in which a release may be another than the installed one; GPUs, drivers and Python do not change so."""
 _NOW = re.compile(
-    r"\b(?:up(?:grad|dat)|bump|mov|switch)(?:ed|ing) (?:(?:my|the|our) )?(?:(?P<before>[\w-]{2,30}) (?:from \S{1,20} )?)?to "
+    r"\b(?:(?:up(?:grad|dat)|bump|mov|switch)(?:ed|ing)|(?:I|we) (?:upgrade|update|bump|move|switch)) "
+    r"(?:(?:my|the|our) )?(?:(?P<before>[\w-]{2,30}) (?:from \S{1,20} )?)?to "
     r"(?:the )?(?:(?:latest|newest|new) )?(?:version )?(?:`?(?P<name>[A-Za-z][\w-]{1,30})`?(?: ?==? ?| (?:version )?v?))?"
     r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
     r"|\b(?:using|running|have|installed|with|on) (?:the )?(?:latest|newest|current) (?:version |release )?(?:of )?"
-    r"[`*]{0,3}(?P<name_2>[A-Za-z][\w-]{1,30})[`*]{0,3}(?: ?==? ?| (?:version )?v?|, v?| \(v?)"
+    r"[`*]{0,3}(?P<name_2>(?:HF )?[A-Za-z][\w-]{1,30})[`*]{0,3}(?: ?==? ?| (?:version )?v?|, v?| \(v?)"
     r"(?P<version_2>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
     r"|\b(?:my|our|the|installed) (?P<name_3>[A-Za-z][\w-]{1,30}) version(?: is|:) (?:the (?:latest|newest|current) )?\(?v?"
     r"(?P<version_3>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)",
     re.IGNORECASE,
 )
 """``after upgrading vllm to 0.8.3``, ``the latest trl (0.20.0)``: the release after the move is the installed one."""
+_STEP = re.compile(
+    r"`?(?P<name>[A-Za-z][\w-]{1,30})`?(?: (?:moved|went|goes|was (?:upgraded|updated|bumped)))?"
+    r" from `?v?(?P<before>\d[\w.]{1,20}?)(?:\.x)?`? to `?v?(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3})(?![\w.]*\d)"
+)
+"""``transformers from 4.51.3 to 4.52.4``."""
+_MOVED = re.compile(r"\b(?:up(?:grad|dat)|bump|mov(?:e|ing)|switch|went)", re.IGNORECASE)
+_GLUED = re.compile(
+    r"(?<![\w./-])(?P<name>[A-Za-z][A-Za-z_-]{3,30})"
+    r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\w{1,12}){0,3}(?:\+cu\d{3})?)(?=[+,;、 ]|$)"
+)
+"""``torch2.0.0+transformers4.28.0``."""
 _ADVICE = re.compile(
     r"\b(?:tr(?:y|ied|ying)|recommend\w*|suggest\w*|consider\w*|please|can|will|must|might|may|planning)\b", re.IGNORECASE
 )
@@ -201,6 +214,25 @@ _ADVICE = re.compile(
 _BROKEN = re.compile(
     r"\b(?:stop\w* working|(?:not|never|no longer) (?:\w+ )?work\w*|\w+n['’]?t (?:\w+ )?work\w*)\b", re.IGNORECASE
 )
+_WORKED = re.compile(r"\b(?:work(?:s|ed|ing)|good)\b", re.IGNORECASE)
+
+
+def of_this_environment(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines without those below a heading like ``Versions which worked:``, up to the next heading or paragraph."""
+    kept: list[Line] = []
+    other, begun = False, False
+    for line in lines:
+        heading = len(line.text) < 80 and line.text.rstrip(" *`_").endswith(":")
+        if heading:
+            other, begun = _WORKED.search(_BROKEN.sub("", line.text)) is not None, False
+        elif other and begun and (line.edge or not (line.text or line.fenced)):
+            other = False
+        begun = begun or bool(line.text and not heading)
+        if not other or line.edge:
+            kept.append(line)
+    return kept
+
+
 _LOGGED = re.compile(
     r"\s{0,20}(?:\[|\(\w{1,40} pid=|\d{4}-\d\d-\d\d|"
     r"(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b|Traceback|File \")"
@@ -223,7 +255,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
         for sentence in re.split(r"[.!?] ", text):
             plain = _BROKEN.sub("", sentence)
             if _COMPARES.search(plain):
-                continue
+                plain = _move_in(plain)
             for name, version in _releases_in(plain):
                 if name not in known:
                     found.package(name, version, HINTED)
@@ -239,6 +271,12 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
             found.say(field, values.pop(), HINTED)
 
 
+def _move_in(sentence: str) -> str:
+    """Return the clause about a move that begins a sentence: "When I upgrade to …, it does not …"; empty if there is none."""
+    clause = sentence.partition(", ")[0]
+    return clause if _NOW.search(clause) is not None and not _COMPARES.search(clause) else ""
+
+
 def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
     """Return the distributions and releases that a sentence says are installed."""
     for match in () if _ADVICE.search(sentence) else _NOW.finditer(sentence):
@@ -246,8 +284,16 @@ def _releases_in(sentence: str) -> Iterator[tuple[str, str | None]]:
         name = next((known for each in names if (known := distribution_of(each))), None)
         if name is not None:
             yield name, version_at(match["version"] or match["version_2"] or match["version_3"])
+    for match in _STEP.finditer(sentence) if _MOVED.search(sentence) and not _ADVICE.search(sentence) else ():
+        name, before, after = (
+            distribution_of(match["name"]),
+            version_at(match["before"]),
+            version_at(match["version"]),
+        )
+        if name is not None and before is not None and after is not None and key_of(before) < key_of(after):
+            yield name, after
     if not _UNCLEAR.search(sentence):
-        for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence)):
+        for match in (*_PIN.finditer(sentence), *_RELEASE_OF.finditer(sentence), *_GLUED.finditer(sentence)):
             if (name := distribution_of(match["name"])) is not None:
                 yield name, version_at(match["version"])
 

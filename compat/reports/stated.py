@@ -109,6 +109,10 @@ _FACTS = (
     Form(
         "which is of cuda capability", rf"Found GPU\d{{1,3}} {_GPU} which is of cuda capability (?P<capability>\d{{1,2}}\.\d)"
     ),
+    Form(
+        "your device is of CUDA capability",
+        rf"Found {_GPU} which is too old [^\n]{{1,200}} your device is of CUDA capability (?P<capability>\d{{1,2}}\.\d)",
+    ),
     Form("Current capability: ", r"Current capability: (?P<code>\d{2,3})\b"),
     Form("detected CUDA version", r"detected CUDA version \((?P<cuda_toolkit>\d{1,2}\.\d{1,2})\)"),
 )

@@ -13,7 +13,8 @@ _CALLED = {
     "multipart": "python-multipart", "flashattention": "flash-attn", "flash-attention": "flash-attn",
     "flash-attention-2": "flash-attn", "flashattention-2": "flash-attn", "fa2": "flash-attn", "bnb": "bitsandbytes",
     "swift": "ms-swift", "llama-factory": "llamafactory", "transformer": "transformers", "liger": "liger-kernel",
-    "pytorch-lightning": "pytorch-lightning", "hf-datasets": "datasets", "hf-transformers": "transformers",
+    "pytorch-lightning": "pytorch-lightning", "hf-datasets": "datasets", "hf-dataset": "datasets",
+    "hf-transformers": "transformers",
     "hf-accelerate": "accelerate", "torch-vision": "torchvision", "torch-audio": "torchaudio", "sgl-kernel": "sgl-kernel",
     "te": "transformer-engine", "transformerengine": "transformer-engine", "openai-triton": "triton",
 }  # fmt: skip

@@ -99,6 +99,23 @@ class TestByHand:
             "transformers": "4.52.4",
         }
         assert read("When I try to run vllm 0.5.0 on my RX 7900 XTX it hangs\n").accelerators is not None
+        assert versions("When I upgrade to DeepSpeed 0.14.3, training does not progress\n") == {"deepspeed": "0.14.3"}
+        assert versions("This was spotted when trl moved from 0.14.x to 0.18.0 and transformers from 4.51.3 to 4.52.4.\n") == {
+            "trl": "0.18.0",
+            "transformers": "4.52.4",
+        }
+        assert versions("when using the latest version of HF dataset (4.0.0), scripts are gone\n") == {"datasets": "4.0.0"}
+        glued = "the software environment is python3.10+cuda11.6+torch2.0.0+ transformers4.28.0, I run the fine tuning code:\n"
+        assert versions(f"My GPU is a V100, {glued}") == {"torch": "2.0.0", "transformers": "4.28.0"}
+
+    def test_what_worked_is_another_environment(self):
+        broken = "Versions:\n\nsentence-transformers-3.2.1\ntransformers-4.46.0\n"
+        wanted = {"sentence-transformers": "3.2.1", "transformers": "4.46.0"}
+        working = "```\nVersions which worked:\n\nsentence-transformers-3.0.1\ntransformers-4.44\n```\n"
+        assert versions(f"```\n{broken}```\nIt worked earlier\n\n{working}") == wanted
+        assert versions(f"{working}\n{broken}") == wanted
+        assert versions("The list that works:\ntorch 2.4.0\n\npeft 0.12.0\n") == {"peft": "0.12.0"}
+        assert versions("A list that does not work:\ntorch 2.4.0\n") == {"torch": "2.4.0"}
 
     def test_what_a_sentence_compares_is_not_installed(self):
         for text in (
@@ -107,6 +124,7 @@ class TestByHand:
             "It doesn't happen on the A100 with vllm 0.8.3", "vllm 0.8.3 requires driver 550 on every node",
             "Please release a wheel for vllm 0.8.3 soon", "Please upgrade vllm to 0.8.3 first", "Try upgrading to vllm 0.8.3",
             "I suggest upgrading vllm to 0.8.3", "The docs say upgrade to vllm 0.8.3", "The API changed from vllm 0.8.2 to 0.8.3 silently",
+            "The call changed in vllm from 0.8.2 to 0.8.3",
         ):  # fmt: skip
             assert versions(f"torch 2.6.0\n\n{text}\n") == {"torch": "2.6.0"}, text
             assert read(f"torch 2.6.0\n\n{text}\n").accelerators is None, text

@@ -22,7 +22,7 @@ _SAYS = re.compile(
     rf"(?:[-*] +)?{_M}([A-Za-z][\w -]{{0,40}}?){_M} [Vv]ersion(?: \([\w ?]{{1,30}}\))?{_M} ?[:=]{_M} *[`\"']?{_V}"
 )
 _PLAIN = re.compile(rf"(?:[-*+] +)?{_M}([A-Za-z][\w-]{{1,40}}){_M}(?: ?[:=] ?| {{2,}}|\t+){_M}[`\"']?{_V}[`\"'*]{{0,3}}$")
-_OF_ITSELF = re.compile(rf">?>?>? ?(?:print\()?(\w{{1,40}})\.__version__\)? ?(?:[:=]+ ?|-> ?)['\"]?{_V}")
+_OF_ITSELF = re.compile(rf">?>?>? ?(?:print\()?(\w{{1,40}})\.__version__\)? {{0,2}}(?:[:=]+ ?|-> ?)['\"]?{_V}")
 _DS_REPORT = re.compile(rf"(torch|deepspeed) (?:info|version) \.{{3,60}} {_V}")
 _SATISFIED = re.compile(rf"Requirement already satisfied: {_NAME}.{{0,400}} \({_V}\)$")
 _BUILT_INS = re.compile(rf"\b(Unsloth|Transformers|vLLM|Torch|Pytorch|Triton|Xformers) ?[:=]? {_V}")
@@ -44,11 +44,11 @@ _OF = r"[A-Za-z][\w-]{1,30}"
 _JUDGED = re.compile(
     rf"\b(?:incompatible|untested|unsupported|detected|found|current|installed) `?(?P<name>{_OF})`? (?:version|==)[ :=(]{{0,3}}"
     rf"(?P<version>{_NUMBER})(?: for (?P<other>{_OF}) version (?P<of_other>{_NUMBER}))?"
-    rf"|`?\b(?P<judged>{_OF})`? version [('`]?(?P<as>{_NUMBER})['`)]? (?:exceeds|below|(?:is|are|was) (?:not (?:supported|tested"
-    r"|sufficient|compatible)|too (?:old|new)|incompatible|below|older|unsupported))",
+    rf"|`?\b(?P<judged>{_OF})`? version [('`]?(?P<as>{_NUMBER})['`)]? (?:exceeds|below|installed|(?:is|are|was) (?:"
+    r"too (?:old|new)|not (?:supported|tested|sufficient|compatible)|incompatible|below|older|unsupported))",
     re.IGNORECASE,
 )
-"""The release that is running, in a program's sentence about it: ``incompatible torch version 2.7.1 for torchao version 0.15.0``."""
+"""The running release in a program's sentence about it: ``incompatible torch version 2.7.1 for torchao version 0.15.0``."""
 _HINTS = ("==", "ersion", "engine (v", "Unsloth", "Torch:", "Pytorch:", "Xformers", "nstalled ", "satisfied", "(you have ",
           "PyTorch ", "NumPy ", "Name: ", "Version: ", "[conda]", "flashinfer")  # fmt: skip
 
@@ -130,10 +130,7 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
     for name, hint, pattern in _SPOKEN:
         if hint in text and (match := pattern.search(text)):
             yield name, match.group(1), _RUNNING
-    for match in _JUDGED.finditer(text) if "ersion" in text else ():
-        for said, version in (("name", "version"), ("other", "of_other"), ("judged", "as")):
-            if match[said] and (name := distribution_of(match[said])):
-                yield name, match[version], _RUNNING
+    yield from _judged(text)
     if ("Unsloth" in text and "==((" in text) or "Xformers = " in text or text.startswith(("O^O/", "Unsloth 20")):
         for match in _BUILT_INS.finditer(text):  # unsloth's banner
             yield distribution_of(match[1]) or match[1], match[2], _RUNNING
@@ -150,6 +147,13 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
             yield fields[1], fields[2], _LISTED
     elif "==" in text:
         yield from _pins(text, uv_changes)
+
+
+def _judged(text: str) -> Iterator[tuple[str, str, int]]:
+    for match in _JUDGED.finditer(text) if "ersion" in text else ():
+        for said, version in (("name", "version"), ("other", "of_other"), ("judged", "as")):
+            if match[said] and (name := distribution_of(match[said])):
+                yield name, match[version], _RUNNING
 
 
 def _pins(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:

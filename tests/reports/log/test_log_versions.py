@@ -103,8 +103,13 @@ class TestVersions:
                 {"torch": "2.7.1+cu128", "torchao": "0.15.0"},
             ),
             ("using untested triton version (3.1.0), only 1.0.0 is known to be compatible", {"triton": "3.1.0"}),
-            ("transformers version 5.0.0 is incompatible with nvidia-modelopt and may cause issues.", {"transformers": "5.0.0"}),
+            (
+                "transformers version 5.0.0 is incompatible with nvidia-modelopt and may cause issues.",
+                {"transformers": "5.0.0"},
+            ),
             ("Detected accelerate version 1.9.0. Versions between 1.5.1 and 1.10.0 may", {"accelerate": "1.9.0"}),
+            ("[+] bitsandbytes version 0.35.0 installed.", {"bitsandbytes": "0.35.0"}),
+            ("      torch.__version__  = 2.1.2+cu121", {"torch": "2.1.2+cu121"}),
             ("Support for torch version 2.3 is dropped; install the wheel for torch version 2.5", {}),
             ("This requires torch version 2.5 for torchao version 0.9", {}),
         ):
