@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.api.targets import stated, threshold_code
-from compat.checks import named_devices
+from compat.checks import judged, named_devices
 from compat.checks.advice import with_ranked_fixes
+from compat.checks.questions import chance
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import meeting
 from compat.errors import InputError
@@ -68,8 +69,97 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
         raise InputError("the text is empty: expected a traceback or a log")
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
     found = diagnosed(text, stated(environment, options), matrix)
-    notes = (*notes, *found.notes, *(() if found.findings else unexplained(found.errors)))
-    return Report(found.environment, found.findings, notes, threshold_code(found.findings, options))
+    if found.findings:
+        return Report(found.environment, found.findings, (*notes, *found.notes), threshold_code(found.findings, options))
+    findings = known_of(text, found, matrix)
+    notes = (*notes, *found.notes, *unexplained(found.errors))
+    return Report(found.environment, findings, notes, threshold_code(findings, options))
+
+
+_OF_LOSS = (
+    r"\b(?:loss|grad_norm|gradients?)\b.{0,60}(?:\b0\.0\b|\bzero\b|increas|higher|incorrect|wrong|inconsisten|diverg"
+    r"|explod|not (?:converg|decreas|match))"
+)
+_WRONG = (
+    r"\b(?:wrong|incorrect|garbage|gibberish|inconsistent|different) (?:results?|outputs?|loss\w*|values?|gradients?|accuracy)"
+)
+_CONFLICT = r"\b(?:dependency|version|resolution) conflict|\b(?:not compatible|incompatible|cannot install)\b|冲突|不兼容"
+_FAILS = (
+    r"\b(?:errors?|crash\w*|fails?|failed|failing|exception|segfault\w*|impossible|unable|cannot|broken)\b|\bn[o'’]t work"
+    r"|报错|失败"
+)
+_REPORTED = {
+    "hang": r"\b(?:hang|hangs|hanging|hung|stuck|deadlock\w*|freez\w+|frozen)\b|卡住|卡死|挂起",
+    "memory": r"\bOOM\b|\bout ?of ?memory|\bmemory (?:usage|use|leak|consumption|increas\w+|grow\w*)|显存",
+    "slow": r"\bslow(?:er|ly|down)?\b|\bperformance (?:regress\w+|degrad\w+|drop)|训练速度",
+    "wrong-result": rf"\bnan\b|{_OF_LOSS}|{_WRONG}",
+    "install": _CONFLICT,
+    "crash": _FAILS,
+}
+_QUIETLY = ("hang", "memory", "slow", "wrong-result")
+"""Effects without an error message: a rule whose packages match is worth asking about if the text reports its effect."""
+_MOST_KNOWN = 3
+_LIKELY = 0.15
+"""The minimum chance of a question: less than a check asks for, since the text reports the effect."""
+
+
+def reported_effects(text: str, errors: tuple[RaisedError, ...]) -> frozenset[str]:
+    """The effects of rules that a text reports in words, such as ``hang``, or shows by an error (``crash``)."""
+    said = {effect for effect, words in _REPORTED.items() if re.search(words, text, re.IGNORECASE)}
+    return frozenset({*said, "crash"} if shows_error(errors) else said)
+
+
+_TASKS = re.compile(
+    r"\b(?P<task>SFT|GRPO|DPO|PPO|ORPO|KTO|CPO|RLOO)(?:Trainer|Config|[Tt]rainer)?\b|\b(?P<name>grpo|sft|dpo) trainer\b"
+)
+_FEATURES = (
+    ("vllm", r"\buse_vllm ?= ?True|\bvllm_mode\b|\bvLLM (?:option|mode|server|colocat)|\b(?:with|using) vLLM\b"),
+    ("zero-2", r"\bzero[- _]?(?:stage )?2\b"),
+    ("zero-3", r"\bzero[- _]?(?:stage )?3\b"),
+    ("fsdp", r"\bFSDP[12]?\b"),
+    ("peft", r"\bQ?LoRA\b|\bPEFT\b"),
+    ("gradient-accumulation", r"\bgradient[ _-]accumulation\b"),
+    ("gradient-checkpointing", r"\bgradient[ _-]checkpointing(?: ?= ?True\b)?"),
+)
+
+
+def _job_in(text: str) -> Workload:
+    """The one trainer that an issue names and what it says is used with it."""
+    tasks = {(match["task"] or match["name"]).lower() for match in _TASKS.finditer(text)}
+    features = tuple(name for name, words in _FEATURES if re.search(words, text, re.IGNORECASE))
+    return Workload(task=tasks.pop() if len(tasks) == 1 else None, features=features or None)
+
+
+def known_of(text: str, found: Diagnosis, matrix: Matrix) -> tuple[Finding, ...]:
+    """What is known to be bad in the environment of a text without a known error, and has an effect that the text reports."""
+    environment, effects = found.environment, reported_effects(text, found.errors)
+    if not environment.distributions:
+        return ()
+    if environment.workload is None:
+        environment = replace(environment, workload=_job_in(text))
+    environment, findings, _ = judged(environment, matrix)
+    known = [each for each in findings if each.effect in effects and (_holds(each) or _may_be_seen(each))]
+    known.sort(key=lambda each: (not _holds(each), each.effect not in _QUIETLY, each.order()))
+    return with_ranked_fixes(tuple(map(_reported, known[:_MOST_KNOWN])), environment, matrix)
+
+
+def _holds(finding: Finding) -> bool:
+    return finding.verdict == "hit" and finding.severity != "info"
+
+
+def _may_be_seen(finding: Finding) -> bool:
+    """Whether a rule only waits for facts of the job or the machine: its effect has no message, or it is about such a job."""
+    if finding.origin != "rule" or None in finding.packages.values():
+        return False
+    waits = not any(each.startswith("distributions") for each in finding.unknown)
+    return waits and chance(finding) >= _LIKELY and (finding.effect in _QUIETLY or "workload" in finding.facts)
+
+
+def _reported(finding: Finding) -> Finding:
+    """A finding whose effect is reported, which is no longer too unlikely to warn about."""
+    effect = "a failure" if finding.effect in ("crash", "install") else f"this effect ({finding.effect})"
+    severity = "warning" if finding.severity == "info" else finding.severity
+    return replace(finding, severity=severity, here=", ".join(filter(None, (finding.here, f"the text reports {effect}"))))
 
 
 def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:

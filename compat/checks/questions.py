@@ -77,8 +77,12 @@ def _without_unlikely(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...],
 
 def likelihood(finding: Finding) -> float:
     """The likelihood (0 to 1) that the unknown facts make the finding apply, weighted by its severity."""
-    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
-    return known * _WEIGHTS[finding.severity]
+    return chance(finding) * _WEIGHTS[finding.severity]
+
+
+def chance(finding: Finding) -> float:
+    """The likelihood that the unknown facts make the finding apply, whatever its severity."""
+    return of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
 
 
 def _note(left: Sequence[Finding]) -> str:

@@ -138,3 +138,34 @@ def test_a_warning_that_names_a_cause_is_found_by_check(compat: Run, tmp_path: P
     pasted.write_text("CUDA SETUP: Required library version not found: libbitsandbytes_cuda121.so.\n", encoding="utf-8")
     found = report(compat("check", "--pasted", str(pasted), "--format", "json"))
     assert "libbitsandbytes_cuda121.so" in found["findings"][0]["title"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (  # the job is described, the error is not shown
+            "It is impossible to connect to the vLLM server and run GRPO in server mode.\n\nvllm==0.9.1\ntrl==0.19.0\n",
+            "trl-vllm-server-dtype-not-serializable",
+        ),
+        (  # a failure without a message: what it does is said in words
+            "DPO with gradient accumulation: the loss is several times higher than before.\n\ntransformers==4.48.1\ntrl==0.13.0\n",
+            "trl-accumulated-loss-not-scaled",
+        ),
+    ],
+)
+def test_a_failure_without_an_error_is_explained_by_what_is_known_of_the_environment(compat: Run, text: str, rule: str) -> None:
+    found = report(compat("diagnose", "--format", "json", "-", stdin=text))
+    assert rule in [finding["rule"] for finding in found["findings"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How do I choose the number of generations for GRPO with vLLM?\n\nvllm==0.9.1\ntrl==0.19.0\n",  # nothing fails
+        "Training is slow.\n\nvllm==0.9.1\ntrl==0.19.0\n",  # another effect
+        "Training with SFT fails.\n\nvllm==0.9.1\ntrl==0.19.1\n",  # another job and release
+    ],
+)
+def test_an_environment_is_no_explanation_of_another_effect(compat: Run, text: str) -> None:
+    found = report(compat("diagnose", "--format", "json", "-", stdin=text))
+    assert found["findings"] == []
