@@ -104,9 +104,12 @@ _LIKELY = 0.15
 
 
 def reported_effects(text: str, errors: tuple[RaisedError, ...]) -> frozenset[str]:
-    """The effects of rules that a text reports in words, such as ``hang``, or shows by an error (``crash``)."""
+    """The effects of rules that a text reports in words, such as ``hang``.
+
+    A rule about a crash is no explanation of an exception that it does not match.
+    """
     said = {effect for effect, words in _REPORTED.items() if re.search(words, text, re.IGNORECASE)}
-    return frozenset({*said, "crash"} if shows_error(errors) else said)
+    return frozenset(said - {"crash", "install"} if any(error.exception for error in errors) else said)
 
 
 _TASKS = re.compile(

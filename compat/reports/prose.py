@@ -214,20 +214,27 @@ _ADVICE = re.compile(
 _BROKEN = re.compile(
     r"\b(?:stop\w* working|(?:not|never|no longer) (?:\w+ )?work\w*|\w+n['’]?t (?:\w+ )?work\w*)\b", re.IGNORECASE
 )
-_WORKED = re.compile(r"\b(?:work(?:s|ed|ing)|good)\b", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r"\b(?:work(?:s|ed|ing)|good|work-?arounds?|(?:possible )?(?:solutions?|fix(?:es)?)|expected behaviou?r)\b", re.IGNORECASE
+)
+_TITLE = re.compile(r" {0,3}(?:#{1,6} .{2,60}|\*\*[^*]{2,60}\*\*:?)$")
 
 
 def of_this_environment(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without those below a heading like ``Versions which worked:``, up to the next heading or paragraph."""
+    """Return the lines without those about another environment: below ``Versions which worked:`` or ``### Workaround``.
+
+    What a label ends with a colon for is the paragraph or the block below it; a heading stands above everything up to the next.
+    """
     kept: list[Line] = []
-    other, begun = False, False
+    other, begun, whole = False, False, False
     for line in lines:
-        heading = len(line.text) < 80 and line.text.rstrip(" *`_").endswith(":")
-        if heading:
-            other, begun = _WORKED.search(_BROKEN.sub("", line.text)) is not None, False
-        elif other and begun and (line.edge or not (line.text or line.fenced)):
+        title = not line.fenced and _TITLE.match(line.text) is not None
+        if title or (len(line.text) < 80 and line.text.rstrip(" *`_").endswith(":")):
+            other, begun, whole = _OTHERWISE.search(_BROKEN.sub("", line.text)) is not None, False, title
+        elif line.text:
+            begun = True
+        elif other and begun and not whole and (line.edge or not line.fenced):
             other = False
-        begun = begun or bool(line.text and not heading)
         if not other or line.edge:
             kept.append(line)
     return kept

@@ -163,6 +163,8 @@ def test_a_failure_without_an_error_is_explained_by_what_is_known_of_the_environ
     [
         "How do I choose the number of generations for GRPO with vLLM?\n\nvllm==0.9.1\ntrl==0.19.0\n",  # nothing fails
         "Training is slow.\n\nvllm==0.9.1\ntrl==0.19.0\n",  # another effect
+        # a rule about a crash has its own message
+        "AttributeError: 'Linear' object has no attribute 'of_nobody', with GRPO and use_vllm=True\n\nvllm==0.9.1\ntrl==0.19.0\n",
         "Training with SFT fails.\n\nvllm==0.9.1\ntrl==0.19.1\n",  # another job and release
     ],
 )

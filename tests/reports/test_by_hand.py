@@ -115,6 +115,12 @@ class TestByHand:
         assert versions(f"```\n{broken}```\nIt worked earlier\n\n{working}") == wanted
         assert versions(f"{working}\n{broken}") == wanted
         assert versions("The list that works:\ntorch 2.4.0\n\npeft 0.12.0\n") == {"peft": "0.12.0"}
+        workaround = "**Workaround**\n` pip install trl==0.12.0 `\n\nworks.\n"
+        assert versions(f"peft 0.12.0\n\n{workaround}\n**Device Info**\n - torch 2.5.1\n") == {
+            "peft": "0.12.0",
+            "torch": "2.5.1",
+        }
+        assert versions("### Expected behavior\n\ntorch 2.4.0\n\n### Environment\n\n- trl: 0.13.0\n") == {"trl": "0.13.0"}
         assert versions("A list that does not work:\ntorch 2.4.0\n") == {"torch": "2.4.0"}
 
     def test_what_a_sentence_compares_is_not_installed(self):
