@@ -10,7 +10,7 @@ from compat.rules.facts import IMPLIED
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from tests.conftest import ROOT
 
-_EMITTING = ("on", "off", "feature", "_on", "say", "_switch", "_several", "append")
+_EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "append")
 
 
 def emitted() -> set[str]:
