@@ -79,16 +79,24 @@ class Host:
     wsl: bool = False
     container: bool = False
     conda: bool = False
+    old: bool = False
+    """Whether a GPU is older than Turing: the open kernel modules do not support it, and branch 580 is the last that does."""
 
 
-def host_of(os_name: str, os_release: str, *, wsl: bool, container: bool, conda: bool) -> Host:
+def host_of(os_name: str, os_release: str, *, wsl: bool, container: bool, conda: bool, old: bool = False) -> Host:
     """The host for the text of /etc/os-release (os-release(5)); its family is ``ubuntu``, ``debian``, ``rhel``, or ""."""
     values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     names = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").split()
     family = next((name for name in names if name in ("ubuntu", "debian", "rhel", "fedora")), "")
     release = values.get("VERSION_ID", "").strip('"').partition(".")[0]
     return Host(
-        os_name, "rhel" if family == "fedora" else family, release if "fedora" not in names[:1] else "", wsl, container, conda
+        os_name,
+        "rhel" if family == "fedora" else family,
+        release if "fedora" not in names[:1] else "",
+        wsl,
+        container,
+        conda,
+        old,
     )
 
 
@@ -129,11 +137,18 @@ def _driver(host: Host, fix: Fix) -> tuple[Fix, str]:
         return replace(fix, text=f"{fix.text} on the host, not in the container"), _DRIVER_GUIDE
     if host.family == "ubuntu":
         return replace(fix, text=f"{fix.text}, then reboot", command="sudo ubuntu-drivers install"), _UBUNTU
-    by_module = host.family == "rhel" and host.release in ("8", "9")
-    install = "dnf module install nvidia-driver:latest-dkms" if by_module else f"{_TOOLS.get(host.family)} install cuda-drivers"
     if host.family in _TOOLS:
+        tool = _TOOLS[host.family]
+        if host.family == "rhel" and host.release in ("8", "9"):
+            install = f"dnf module install nvidia-driver:{f'{_LAST_OLD}-dkms' if host.old else 'open-dkms'}"
+        else:  # Blackwell and Grace Hopper only work with the open kernel modules
+            install = f"{tool} install {f'cuda-drivers-{_LAST_OLD}' if host.old else 'nvidia-open'}"
         fix = replace(fix, text=f"{fix.text} from {_REPOSITORY}, then reboot", command=f"sudo {install}")
     return fix, _DRIVER_GUIDE
+
+
+_LAST_OLD = 580
+"""The last driver branch for Maxwell, Pascal and Volta."""
 
 
 _TOOLS = {"ubuntu": "apt-get", "debian": "apt-get", "rhel": "dnf"}

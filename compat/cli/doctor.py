@@ -158,12 +158,15 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
 
     from compat.checks.fix_commands import host_of, on
     from compat.machine.system import first_text, in_container
+    from compat.versions import key_of
 
     environment = machine.environment
     conda = any(os.path.isdir(f"{os.path.dirname(os.path.dirname(os.path.dirname(each)))}/conda-meta")
                 for each in environment.folders or ())  # fmt: skip
+    old = any(each.vendor == "nvidia" and each.compute_capability and key_of(each.compute_capability) < key_of("7.5")
+              for each in environment.accelerators or ())  # fmt: skip
     host = host_of(environment.os or "", first_text("/etc/os-release"), wsl=(environment.platform or "").startswith("wsl"),
-                   container=in_container() is True, conda=conda)  # fmt: skip
+                   container=in_container() is True, conda=conda, old=old)  # fmt: skip
     return on(host, findings)
 
 

@@ -96,8 +96,9 @@ class _Config:
         self.hidden = self.number("hidden_size", "n_embd", "d_model")
         self.layers = self.number("num_hidden_layers", "n_layer", "n_layers", "num_layers")
         self.heads = self.number("num_attention_heads", "n_head", "n_heads")
-        shared = 1 if values.get("multi_query") else self.heads
-        self.groups = self.maybe("num_key_value_heads", "num_kv_heads") or shared
+        # falcon's first architecture does not use the num_kv_heads that its configurations name
+        shared = values.get("multi_query") is True and not values.get("new_decoder_architecture")
+        self.groups = 1 if shared else self.maybe("num_key_value_heads", "num_kv_heads") or self.heads
         self.width = self.maybe("head_dim") or self.hidden // self.heads
 
     def maybe(self, *names: str) -> int | None:

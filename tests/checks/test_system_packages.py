@@ -21,7 +21,12 @@ ARCH = "ID=arch\n"
 
 def host(text: str, **more: bool) -> Host:
     return host_of(
-        "linux", text, wsl=more.get("wsl", False), container=more.get("container", False), conda=more.get("conda", False)
+        "linux",
+        text,
+        wsl=more.get("wsl", False),
+        container=more.get("container", False),
+        conda=more.get("conda", False),
+        old=more.get("old", False),
     )
 
 
@@ -34,10 +39,13 @@ def finding(fix: Fix) -> Finding:
     ("here", "command", "words"),
     [
         (host(UBUNTU), "sudo ubuntu-drivers install", "reboot"),
-        (host(DEBIAN), "sudo apt-get install cuda-drivers", "NVIDIA's package repository"),
-        (host(ROCKY), "sudo dnf module install nvidia-driver:latest-dkms", "NVIDIA's package repository"),
-        (host(RHEL10), "sudo dnf install cuda-drivers", "NVIDIA's package repository"),
-        (host(FEDORA), "sudo dnf install cuda-drivers", "NVIDIA's package repository"),
+        (host(DEBIAN), "sudo apt-get install nvidia-open", "NVIDIA's package repository"),
+        (host(DEBIAN, old=True), "sudo apt-get install cuda-drivers-580", "NVIDIA's package repository"),
+        (host(ROCKY), "sudo dnf module install nvidia-driver:open-dkms", "NVIDIA's package repository"),
+        (host(ROCKY, old=True), "sudo dnf module install nvidia-driver:580-dkms", "NVIDIA's package repository"),
+        (host(RHEL10), "sudo dnf install nvidia-open", "NVIDIA's package repository"),
+        (host(RHEL10, old=True), "sudo dnf install cuda-drivers-580", "NVIDIA's package repository"),
+        (host(FEDORA), "sudo dnf install nvidia-open", "NVIDIA's package repository"),
         (host(UBUNTU, wsl=True), None, "no Linux driver inside WSL"),
         (host(UBUNTU, container=True), None, "on the host, not in the container"),
         (host(ARCH), None, "install a driver"),
@@ -76,13 +84,19 @@ def test_other_fixes_stay_what_they_are(fix: Fix) -> None:
     assert on(host(UBUNTU), [finding(fix)]) == (finding(fix),)
 
 
-def test_doctor_completes_what_it_finds_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("gpu", "capability", "package"),
+    [("NVIDIA A100-SXM4-80GB", "8.0", "nvidia-open"), ("Tesla V100", "7.0", "cuda-drivers-580")],
+)
+def test_doctor_completes_what_it_finds_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, gpu: str, capability: str, package: str
+) -> None:
     monkeypatch.setattr("compat.machine.system.first_text", lambda path, limit=0: DEBIAN if path == "/etc/os-release" else "")
     monkeypatch.setattr("compat.machine.system.in_container", lambda root="/": False)
     environment = Environment(os="linux", driver="470.57", distributions=(Distribution("torch", "2.5.1+cu124"),),
-                              accelerators=(Accelerator(vendor="nvidia", name="NVIDIA A100-SXM4-80GB"),))  # fmt: skip
+                              accelerators=(Accelerator(vendor="nvidia", name=gpu, compute_capability=capability),))  # fmt: skip
     _, found, _ = judged(environment, open_matrix())
     machine = Machine(environment, "", None, running=False, interpreter=None, notes=())
     (old,) = (each for each in with_system_of(machine, found) if each.rule == "build-torch-driver")
     (driver,) = (fix for fix in old.fixes if fix.kind == "driver")
-    assert driver.command == "sudo apt-get install cuda-drivers"
+    assert driver.command == f"sudo apt-get install {package}"

@@ -26,6 +26,8 @@ MODELS: dict[str, tuple[dict[str, Any], int]] = {
     "phi3": ({**_WIDE, "vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192, "num_key_value_heads": 32},
              3821079648),
     "gpt2": ({"vocab_size": 50257, "n_embd": 1280, "n_layer": 36, "n_head": 20, "n_positions": 1024}, 774030080),
+    "falcon": ({"vocab_size": 65024, "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "num_kv_heads": 71,
+                "multi_query": True, "new_decoder_architecture": False, "parallel_attn": True, "bias": False}, 6921720704),
     "mixtral": ({**_WIDE, "vocab_size": 32000, "num_local_experts": 8}, 46702792832),
     "qwen3_moe": ({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768,
                    "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
