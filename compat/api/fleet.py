@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.api.report import machine_report
-from compat.checks.fleet import Fleet, Group, Judged, compare, not_probed
+from compat.checks.advice import Shared
+from compat.checks.fleet import Fleet, Judged, compare, not_probed
+from compat.checks.nodes import Group
 from compat.errors import InputError
 from compat.files import regular
 from compat.formats.described import parse_described
@@ -94,7 +96,10 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     """
     groups, problems, notes = read_fleet(folder, gathered.old if gathered else frozenset())
     ignores = find_config(".").ignores
-    judged = tuple(Judged(group, machine_report(group.environment, options, matrix, ignores=ignores)) for group in groups)
+    shared = Shared()
+    judged = tuple(
+        Judged(group, machine_report(group.environment, options, matrix, ignores=ignores, shared=shared)) for group in groups
+    )
     wanted = [host for text in options.values.get("expect", ()) for host in expand(text)]
     wanted += gathered.hosts if gathered else ()
     there = {node.host for group in groups for node in group.nodes}

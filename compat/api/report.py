@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from compat.api.commands import Options
     from compat.api.inputs import Subject
+    from compat.checks.advice import Shared
     from compat.checks.choices import Requested
     from compat.formats.listing import Listing
     from compat.formats.project.config import Ignore, ProjectConfig, Target
@@ -48,19 +49,20 @@ def machine_report(
     matrix: Matrix,
     notes: tuple[str, ...] = (),
     ignores: Sequence[Ignore] | None = None,
+    shared: Shared | None = None,
 ) -> Report:
     """Check one machine, for the command and workload given in ``options``.
 
     Findings covered by ``ignores`` (default: those of the project in the current directory) are omitted and noted.
-    ``notes`` come first in the report.
+    ``notes`` come first in the report. ``shared`` is what reports on similar machines have in common.
     """
     if ignores is None:
         from compat.formats.project.config import find_config
 
         ignores = find_config(".").ignores
     environment, more = command_of(environment, options)
-    environment, findings, remarks = judged(stated(environment, options), matrix)
-    findings = _advised(findings, environment, matrix)
+    environment, findings, remarks = judged(stated(environment, options), matrix, shared.answers if shared else None)
+    findings = _advised(findings, environment, matrix, shared)
     chosen = choose((*findings, *unreached(environment, options)), ignores, options)
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
@@ -209,13 +211,15 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
 
 
-def _advised(findings: tuple[Finding, ...], environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+def _advised(
+    findings: tuple[Finding, ...], environment: Environment, matrix: Matrix, shared: Shared | None = None
+) -> tuple[Finding, ...]:
     """The findings with their fixes in the order of what they leave, if any leaves a choice."""
     if not any(len(finding.fixes) > 1 for finding in findings):
         return findings
     from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
 
-    return with_ranked_fixes(findings, environment, matrix)
+    return with_ranked_fixes(findings, environment, matrix, shared)
 
 
 def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]:

@@ -9,12 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compat.rules.compiled import Matrix
+    from compat.rules.evaluate import Answers
 
 
-def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple[Finding, ...], tuple[str, ...]]:
+def judged(
+    environment: Environment, matrix: Matrix, answers: Answers | None = None
+) -> tuple[Environment, tuple[Finding, ...], tuple[str, ...]]:
     """The environment as it was checked, its findings (most severe first), and notes.
 
     Accelerator names are resolved first, so the environment in a report shows the facts that the verdict is based on.
+    ``answers`` caches the results of rules for similar environments.
     """
     from compat.checks import installation
     from compat.rules import evaluate as rules
@@ -22,7 +26,7 @@ def judged(environment: Environment, matrix: Matrix) -> tuple[Environment, tuple
 
     environment, notes = named_devices(environment)
     seen = visible(environment)
-    curated = rules.judge(seen_by_torch(seen), matrix)
+    curated = rules.judge(seen_by_torch(seen), matrix, answers=answers)
     found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
     if _starts_something(environment):
         from compat.checks import running

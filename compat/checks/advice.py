@@ -10,6 +10,7 @@ from __future__ import annotations
 from compat.checks import judged
 from compat.model import Distribution
 from compat.records import replace
+from compat.rules.evaluate import Answers
 from compat.tables.declared import open_declared
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -22,35 +23,56 @@ if TYPE_CHECKING:
 
 _MOST_TRIALS = 24
 """Environments checked for one report; the findings are sorted worst first, so the errors get theirs."""
+_MOST_SHARED_TRIALS = 100
 _OF_RELEASES = ("upgrade", "downgrade", "pin")
 
 
-def with_ranked_fixes(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+class Shared:
+    """What many similar environments share, so that each costs only what is new in it: results of rules, and orders of fixes.
+
+    The fixes of a rule that several environments break have the order of the first of them. ``trials`` are left for all
+    environments together: with the most common ones first, these decide the orders.
+    """
+
+    def __init__(self) -> None:
+        self.answers = Answers()
+        self.trials = _MOST_SHARED_TRIALS
+        self.orders: dict[tuple[str, tuple[Fix, ...]], tuple[Fix, ...]] = {}
+
+
+def with_ranked_fixes(
+    findings: Sequence[Finding], environment: Environment, matrix: Matrix, shared: Shared | None = None
+) -> tuple[Finding, ...]:
     """The findings, each with the fixes that change releases in the order of how many errors they leave.
 
     ``environment`` is the one that the findings are about. A fix that changes no release (a launcher, a variable) keeps its
     place.
     """
-    trials = _Trials(environment, matrix)
-    return tuple(_ranked(finding, trials) for finding in findings)
+    shared = shared or Shared()
+    trials = _Trials(environment, matrix, shared)
+    return tuple(_ranked(finding, trials, shared.orders) for finding in findings)
 
 
-def _ranked(finding: Finding, trials: _Trials) -> Finding:
+def _ranked(finding: Finding, trials: _Trials, orders: dict[tuple[str, tuple[Fix, ...]], tuple[Fix, ...]]) -> Finding:
     if finding.verdict != "hit" or sum(fix.kind in _OF_RELEASES for fix in finding.fixes) < 2:
         return finding
-    left = {place: errors for place, fix in enumerate(finding.fixes) if (errors := trials.after(fix)) is not None}
-    fixes = list(finding.fixes)
-    for place, better in zip(left, sorted(left, key=left.__getitem__)):
-        fixes[place] = finding.fixes[better]
-    return replace(finding, fixes=tuple(fixes))
+    key = finding.rule, finding.fixes
+    if key not in orders:
+        left = {place: errors for place, fix in enumerate(finding.fixes) if (errors := trials.after(fix)) is not None}
+        fixes = list(finding.fixes)
+        for place, better in zip(left, sorted(left, key=left.__getitem__)):
+            fixes[place] = finding.fixes[better]
+        orders[key] = tuple(fixes)
+    return replace(finding, fixes=orders[key])
 
 
 class _Trials:
     """One environment with other releases: how many errors each trial leaves."""
 
-    def __init__(self, environment: Environment, matrix: Matrix) -> None:
+    def __init__(self, environment: Environment, matrix: Matrix, shared: Shared) -> None:
         self._environment = environment
         self._matrix = matrix
+        self._shared = shared
         self._errors: dict[tuple[tuple[str, str], ...], int] = {}
 
     def after(self, fix: Fix) -> int | None:
@@ -66,8 +88,9 @@ class _Trials:
         """How many errors hold with these releases and with what an installer moves along: their own requirements."""
         key = tuple(sorted(releases.items()))
         if key not in self._errors:
-            if len(self._errors) >= _MOST_TRIALS:
+            if len(self._errors) >= _MOST_TRIALS or self._shared.trials <= 0:
                 return 0
+            self._shared.trials -= 1
             hits = self._hits(releases)
             along = {
                 fix.package: ends[-1]
@@ -82,7 +105,8 @@ class _Trials:
     def _hits(self, releases: Mapping[str, str]) -> list[Finding]:
         copies = {copy.name: copy for copy in self._environment.distributions or ()}
         copies |= {name: Distribution(name, version) for name, version in releases.items()}
-        _, findings, _ = judged(replace(self._environment, distributions=tuple(copies.values())), self._matrix)
+        changed = replace(self._environment, distributions=tuple(copies.values()))
+        _, findings, _ = judged(changed, self._matrix, self._shared.answers)
         return [each for each in findings if each.verdict == "hit"]
 
     def _ends(self, name: str, spec: str) -> tuple[str, ...]:

@@ -80,7 +80,8 @@ def judge(facts: Facts) -> Iterator[Finding]:
 def _tagged(stack: Stack) -> Iterator[Finding]:
     """Wheels whose local version names the torch they were built for, such as flash-attn: ``+cu12torch2.6cxx11abiFALSE``."""
     for each in stack.facts.environment.distributions or ():
-        built = _torch_in((each.version or "").partition("+")[2])
+        label = (each.version or "").partition("+")[2]
+        built = _torch_in(label) if label else ""
         copy = stack.one(each.name) if built else None
         if copy is None or stack.release is None or numbers(built) == numbers(stack.release):
             continue

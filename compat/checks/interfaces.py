@@ -321,8 +321,7 @@ def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[s
     good = [version for version in rows.versions(package) if version not in bad]
     yield from nearest_fixes(package, installed[package], good, rows.versions(package), f"has what {consumer} needs")
     kinds = {"R" if row.tier == "R1" else "E" for row in found}
-    here = rows.bits({package: [installed[package]]})
-    broken = {version for kind in kinds for when, _ in rows.all_of(consumer, kind=kind, needed=here) for version in when}
+    broken = frozenset[str]().union(*(rows.failing_with(consumer, kind, package, installed[package]) for kind in kinds))
     good = [version for version in rows.versions(consumer) if version not in broken]
     text = f"works with {package} {installed[package]}"
     yield from nearest_fixes(consumer, installed[consumer], good, rows.versions(consumer), text)

@@ -32,8 +32,9 @@ _ANOTHER_ABI = ("2.6.0+cu126",)
 def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Finding]:
     """Yield the findings; ``seen`` are the rules that other checks of wheels have already found."""
     environment = stack.facts.environment
+    read = table.packages | stack.tables.extensions.keys()
     for copy in environment.distributions or ():
-        if stack.one(copy.name) is not copy or own_build(copy) or "+" in (copy.version or ""):
+        if copy.name not in read or stack.one(copy.name) is not copy or own_build(copy) or "+" in (copy.version or ""):
             continue
         known = environment.os in (None, "linux")
         linked = table.release(copy.name, copy.version or "", stack.flavour.numbered) if known else None

@@ -72,7 +72,9 @@ class Stack:
 
     def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
         """The builds of a published release; if the tables lack it, those that the releases before and after it share."""
-        known = self.tables.extensions.get(copy.name, {})
+        known = self.tables.extensions.get(copy.name)
+        if not known:
+            return ()
         version = recorded(copy.version or "", known)
         if version in known:
             return self.tables.extension_builds(copy.name, version)

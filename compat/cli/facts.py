@@ -64,7 +64,8 @@ def _write_node(options: Options) -> int:
     probing = _Probing(options) if options.flag("probe") else None
     machine = read_machine(options.one("python"), open_matrix())
     # the launcher of this command is not the launcher of the job that the nodes will run
-    environment = _completed(replace(machine.environment, workload=None), machine.notes, options)
+    variables = {name: value for name, value in (machine.environment.variables or {}).items() if name not in _OF_LAUNCHERS}
+    environment = _completed(replace(machine.environment, workload=None, variables=variables), machine.notes, options)
     node = read_node(machine.environment.folders or (), os.environ)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node.host)[:100].lstrip(".") or "node"
     place = os.path.join(folder, f"{name}.json")
@@ -84,6 +85,9 @@ def _write_node(options: Options) -> int:
         results = probing.run(machine.environment)
         write(replace(node, probes=tuple(probed_of(each.to_json()) for each in results)))
     return 0
+
+
+_OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 class _Probing:

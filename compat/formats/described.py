@@ -167,7 +167,11 @@ def _source(value: object, path: Path, notes: list[str]) -> Source:
 def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
     found = []
     for position, each in enumerate(_list(value, path, notes)):
-        at = (*path, position)
+        text = repr(each)  # the nodes of a fleet list the same releases
+        if text in _read_before:
+            found.append(_read_before[text])
+            continue
+        at, before = (*path, position), len(notes)
         table = _table(each, at, notes)
         values, extra = _fields(table, _DISTRIBUTION, at, notes)
         if not values.get("name"):
@@ -177,7 +181,14 @@ def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distrib
         if source is None or source.kind != "conda":  # conda has versions of its own, such as 1.1.1w
             _version(values.get("version", "0"), (*at, "version"), notes)
         found.append(Distribution(**values, extra=extra))
+        if len(notes) == before and len(_read_before) < _MOST_KEPT:
+            _read_before[text] = found[-1]
     return tuple(found)
+
+
+_MOST_KEPT = 20_000
+_read_before: dict[str, Distribution] = {}
+"""Distributions by the text of their entry, those with notes apart."""
 
 
 def _accelerators(value: object, path: Path, notes: list[str]) -> tuple[Accelerator, ...]:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from compat.interfaces.at_once import ENTRIES, importable
-from compat.interfaces.rows import E1, E2, Row, Rows
+from compat.interfaces.rows import E1, E2, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from compat.interfaces.release import Surface
+    from compat.interfaces.rows import State
 
     Asks = frozenset[str]
     """Packages that have to be there for something to be run."""
@@ -91,20 +92,28 @@ class Reach:
     def __init__(self, rows: Rows, installed: Mapping[str, str]) -> None:
         self._rows, self._installed = rows, installed
         self._here = importable(installed)
-        self._steps: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self._states: dict[str, State] = {}
 
-    def run_by(self, entries: Iterable[str]) -> dict[str, str]:
+    def run_by(self, entries: Iterable[str]) -> Mapping[str, str]:
         """Return every module that importing these entries runs, mapped to its importer (an entry: to itself).
 
         An entry is ``module``, or ``module:name`` for ``from module import name``.
         """
+        first = tuple(entries)
+        start = self._rows.walks.setdefault(first, Walk())
+        known: Walk | None = start
+        while known is not None and known.found is None:
+            known = known.after.get(self._state(known.package)) if known.package else None
+        if known is not None and known.found is not None:
+            return known.found
         found: dict[str, str] = {}
-        waiting = [(entry, entry) for entry in entries]
-        while waiting:
-            node, origin = waiting.pop(0)
+        read: list[str] = []
+        waiting = [(entry, entry) for entry in first]
+        for node, origin in waiting:  # grows
             if node not in found:
                 found[node] = origin
-                waiting += [(target, node) for target in self._targets(node)]
+                waiting += [(target, node) for target in self._targets(node, read)]
+        start.keep([(package, self._state(package)) for package in read], found)
         return found
 
     def chain(self, run: Mapping[str, str], module: str) -> tuple[str, ...]:
@@ -114,15 +123,24 @@ class Reach:
             found.append(run[found[-1]])
         return tuple(reversed(found))
 
-    def _targets(self, node: str) -> Iterable[str]:
+    def _targets(self, node: str, read: list[str]) -> Iterable[str]:
+        """What a module runs besides itself; its package is appended to ``read`` if it is not in there."""
         package = self._rows.package_of(node)
-        if package is None or package not in self._installed:
+        if package is None:
             return ()
-        if package not in self._steps:
-            self._steps[package] = self._rows.steps(package, self._installed[package], self._here)
+        if package not in read:
+            read.append(package)
+        if package not in self._installed:
+            return ()
         module, _, name = node.partition(":")
         outer = [module[:at] for at, sign in enumerate(module) if sign == "."]
-        return (*outer, *([module] if name else []), *self._steps[package].get(node, ()))
+        return (*outer, *([module] if name else []), *self._rows.steps(package, self._state(package)).get(node, ()))
+
+    def _state(self, package: str) -> State:
+        if package not in self._states:
+            version = self._installed.get(package)
+            self._states[package] = None if version is None else self._rows.state(package, version, self._here)
+        return self._states[package]
 
 
 def eager_rows(

@@ -102,13 +102,20 @@ class Refusals:
         start = 8 + int.from_bytes(content[:8], "big")
         self._index: dict[str, tuple[int, int]] = marshal.loads(content[8:start])
         self._content, self._start = content, start
+        self._known: dict[tuple[str, str], tuple[Refusal, ...]] = {}
 
     @property
     def packages(self) -> frozenset[str]:
         return frozenset(self._index)
 
-    def of(self, package: str, version: str) -> Iterator[Refusal]:
-        """Yield the rows of one release; none for development versions."""
+    def of(self, package: str, version: str) -> tuple[Refusal, ...]:
+        """The rows of one release; none for development versions."""
+        asked = package, version
+        if asked not in self._known:
+            self._known[asked] = tuple(self._of(package, version))
+        return self._known[asked]
+
+    def _of(self, package: str, version: str) -> Iterator[Refusal]:
         if package not in self._index or not is_version(version):
             return
         first, end = self._index[package]

@@ -13,7 +13,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any, TypeAlias, TypedDict
 
     from compat.interfaces.at_once import Failing
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     ]
     """Package, mask of the releases that lack it, pairs of (mask of consumer releases, line), then the fields of a
     :class:`Row` from ``tier`` on. Read from JSON, so a list at run time."""
+
+    State: TypeAlias = tuple[int, frozenset[str]] | None
+    """Of a package in one environment: see :meth:`Rows.state`; ``None`` if it is not installed."""
 
     class Block(TypedDict):
         """The rows of one consumer, or with kind ``X`` its imports; ``masks`` are sets of releases."""
@@ -115,6 +118,34 @@ def open_rows(path: str | None = None) -> Rows | None:
     return Rows(content) if content.startswith(MAGIC) else None
 
 
+class Walk:
+    """A step of a walk along imports: the package read next and, by its state, what comes after; at the end, the result.
+
+    Environments in which the same packages have the same state have the same result, whatever else is installed.
+    """
+
+    def __init__(self) -> None:
+        self.package = ""
+        self.after: dict[State, Walk] = {}
+        self.found: Mapping[str, str] | None = None
+        self._kept = 0
+
+    def keep(self, read: Iterable[tuple[str, State]], found: Mapping[str, str]) -> None:
+        """Keep the result of a walk that started here and read these packages."""
+        self._kept += 1
+        if self._kept > _MOST_KEPT:
+            return
+        walk = self
+        for package, state in read:
+            walk.package = package
+            walk = walk.after.setdefault(state, Walk())
+        walk.found = found
+
+
+_MOST_KEPT = 100
+_UNKNOWN = -1
+
+
 class Rows:
     """The rows, opened block by block: blocks of packages that are not installed are never read."""
 
@@ -130,6 +161,10 @@ class Rows:
         self._tops: dict[str, str] = header["tops"]
         self._opened: dict[tuple[str, str], Block] = {}
         self._positions: dict[tuple[str, str], int | None] = {}
+        self._failing: dict[tuple[str, str, str, str], frozenset[str]] = {}
+        self._asked: dict[str, frozenset[str]] = {}
+        self._imports: dict[tuple[str, int, frozenset[str]], dict[str, tuple[str, ...]]] = {}
+        self.walks: dict[tuple[str, ...], Walk] = {}
 
     @property
     def consumers(self) -> frozenset[str]:
@@ -200,6 +235,14 @@ class Rows:
                 found.append(self._row(consumer, version, row, bad, line))
         return found
 
+    def failing_with(self, consumer: str, kind: str, package: str, version: str) -> frozenset[str]:
+        """The releases of a consumer that have a row which this release of another package does not meet."""
+        asked = consumer, kind, package, version
+        if asked not in self._failing:
+            found = self.all_of(consumer, kind=kind, needed=self.bits({package: (version,)}))
+            self._failing[asked] = frozenset(each for when, _ in found for each in when)
+        return self._failing[asked]
+
     def all_of(
         self, consumer: str, *, kind: str = "E", tier: str = "", needed: Mapping[str, int] | None = None
     ) -> list[tuple[tuple[str, ...], Row]]:  # fmt: skip
@@ -228,12 +271,27 @@ class Rows:
     def tops(self, package: str) -> tuple[str, ...]:
         return tuple(top for top, each in self._tops.items() if each == package)
 
-    def steps(self, package: str, version: str, here: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return what each module imports when it runs, limited to imports that lead to a row; ``here``: installed packages."""
+    def state(self, package: str, version: str, here: Collection[str]) -> State:
+        """What :meth:`steps` depends on: the release, and those of the packages its imports ask for that are ``here``."""
         at = self._position(package, version)
         if at is None:
+            return _UNKNOWN, frozenset()
+        if package not in self._asked:
+            rows = self._block(package, "X")["rows"]
+            self._asked[package] = frozenset(name for _, *steps in rows for asks in steps[1::3] for name in asks)
+        return at, self._asked[package].intersection(here)
+
+    def steps(self, package: str, state: State) -> dict[str, tuple[str, ...]]:
+        """Return what each module imports when it runs, limited to imports that lead to a row; see :meth:`state`."""
+        if state is None or state[0] == _UNKNOWN:
             return {}
-        block, present, found = self._block(package, "X"), frozenset(here), {}
+        asked = (package, *state)
+        if asked not in self._imports:
+            self._imports[asked] = self._steps(*asked)
+        return self._imports[asked]
+
+    def _steps(self, package: str, at: int, present: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        block, found = self._block(package, "X"), {}
         now = [mask >> at & 1 for mask in block["masks"]]
         for start, *steps in block["rows"]:
             kept = [

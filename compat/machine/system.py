@@ -230,7 +230,8 @@ def filled(first: Hardware, second: Hardware) -> Hardware:
 
 _PREFIXES = (
     "CUDA_", "NVIDIA_", "NCCL_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "VLLM_", "UNSLOTH_", "ACCELERATE_", "DEEPSPEED_",
-    "DS_", "TRITON_", "XFORMERS_", "FLASH_ATTENTION_", "FLASHINFER_", "BNB_", "HIP_", "ROCR_", "HSA_", "CUBLAS_", "CUDNN_",
+    "DS_", "GLOO_", "UCX_", "FI_", "OFI_",
+    "TRITON_", "XFORMERS_", "FLASH_ATTENTION_", "FLASHINFER_", "BNB_", "HIP_", "ROCR_", "HSA_", "CUBLAS_", "CUDNN_",
 )  # fmt: skip
 _NAMES = (
     "LD_LIBRARY_PATH", "LD_PRELOAD", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM", "PYTHONPATH", "WORLD_SIZE", "LOCAL_RANK",

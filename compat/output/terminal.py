@@ -150,13 +150,16 @@ def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
     return list(groups.values())
 
 
+def sign_of(finding: Finding) -> str:
+    return _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
+
+
 def finding_lines(finding: Finding, read_from: str | None = None, others: Sequence[Finding] = ()) -> list[str]:
     """Render a finding in full; ``read_from`` is a file that is not repeated.
 
     Of ``others``, which say the same, only the places and the reasons why they apply are shown.
     """
-    sign = _SIGNS["possible" if finding.verdict != "hit" else finding.severity][0]
-    lines = wrapped(finding.title, f"  {sign} ", "    ")
+    lines = wrapped(finding.title, f"  {sign_of(finding)} ", "    ")
     lines += wrapped(finding.why, "    ", "    ")
     at = None
     for each in (finding, *others):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compat.model import Environment, Finding, Fix
 from compat.records import record, replace
-from compat.rules.compiled import named_distributions
 from compat.rules.facts import Facts, has_more
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.rules.rule import (
@@ -46,8 +45,7 @@ def judge(
 ) -> tuple[Finding, ...]:
     """Return the findings of every rule that holds or may hold.
 
-    ``only`` limits them to the rules with these ids. ``answers`` caches results across environments that differ only in
-    their distributions, interpreter and platform.
+    ``only`` limits them to the rules with these ids. ``answers`` caches results across environments.
     """
     facts = Facts(environment)
     found = []
@@ -71,24 +69,50 @@ def _installed(rule: Rule, facts: Facts) -> bool:
     return all(isinstance(each, list) and all(copy.requires is not None for copy in each) for each in copies)
 
 
+def _dependencies(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The distributions, the variables and the other facts on which the finding of a rule, with its fixes, depends."""
+    of_fixes = tuple(each for fix in rule.fixes for each in fix.when)
+    conditions = (*rule.packages, *rule.when, *(each for group in rule.unless for each in group), *of_fixes)
+    flat = [part for each in conditions for part in (each.conditions if isinstance(each, AnyOf) else (each,))]
+    names = {each.name for each in flat if isinstance(each, OF_PACKAGES)}
+    names |= {name for fix in rule.fixes for name, _ in fix.along}
+    roots = {name for each in flat for name in _fact_names(each)} - {"install", "variables"}
+    roots |= {"workload", "python", "os", "machine"}  # these decide how likely an open release is, too
+    variables = {each.name for each in flat if isinstance(each, HasVariable)}
+    return tuple(sorted(names)), tuple(sorted(variables)), tuple(sorted(roots))
+
+
+_PLAIN = ("python", "os", "machine", "platform", "glibc", "driver", "driver_state", "cuda_toolkit")
+
+
 class Answers:
-    """A cache of rule results: a rule is evaluated again only if a distribution that it names or the place differs."""
+    """A cache of rule results: a rule is evaluated again only if a distribution or another fact that it depends on differs."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[str, ...]] = {}
+        self._asked: dict[int, tuple[tuple[str, ...], ...]] = {}
         self._given: dict[tuple[object, ...], tuple[object, Finding | None]] = {}
+        self._read: tuple[Environment, dict[str, object]] | None = None
 
     def of(self, number: int, rule: Rule, facts: Facts) -> Finding | None:
         """Return the finding of the rule with this number; ``None`` if it is clear."""
-        if number not in self._names:
-            self._names[number] = tuple(sorted(named_distributions(rule)))
-        copies = [facts.package(name) for name in self._names[number]]
-        here = facts.environment
+        if number not in self._asked:
+            self._asked[number] = _dependencies(rule)
+        names, variables, roots = self._asked[number]
+        copies = [facts.package(name) for name in names]
         states = (tuple(map(id, each)) if isinstance(each, list) else each for each in copies)
-        asked = (number, here.python, here.os, here.machine, not here.accelerators, *states)
+        here = self._here(facts.environment)
+        asked = (number, *states, *map(facts.variable, variables), *(here[name] for name in roots))
         if asked not in self._given:
             self._given[asked] = copies, _judged(rule, facts)  # keep the copies alive, so that their ids are not reused
         return self._given[asked][1]
+
+    def _here(self, environment: Environment) -> dict[str, object]:
+        """The facts of an environment other than its packages, in a form that can be compared."""
+        if self._read is None or self._read[0] is not environment:
+            values = {name: getattr(environment, name) for name in _PLAIN}
+            values |= {name: repr(getattr(environment, name)) for name in ("accelerators", "workload")}
+            self._read = environment, values
+        return self._read[1]
 
 
 def verdict_of(rule: Rule, facts: Facts) -> Verdict:

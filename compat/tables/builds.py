@@ -127,12 +127,16 @@ def _pair(version: str) -> tuple[int, ...]:
 
 
 def open_code_tables() -> CodeTables:
-    """Return the tables this package ships; in an unbuilt source tree, those of its fact files."""
+    """Return the tables this package ships, read once; in an unbuilt source tree, those of its fact files."""
     import marshal
 
-    if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
-        return CodeTables(tables_from(_SOURCES))
-    return CodeTables(marshal.loads(read_table(FILE)))
+    if not _opened:
+        unbuilt = not os.path.exists(FILE) and os.path.isdir(_SOURCES)
+        _opened.append(CodeTables(tables_from(_SOURCES) if unbuilt else marshal.loads(read_table(FILE))))
+    return _opened[0]
+
+
+_opened: list[CodeTables] = []
 
 
 def tables_from(folder: str) -> Tables:

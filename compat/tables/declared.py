@@ -49,6 +49,7 @@ class Package:
         self._places = {version: place for place, version in enumerate(self.versions)}
         self._opened: dict[str, tuple[RequirementRow, ...]] = {}
         self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
+        self._known: dict[int, Published] = {}
 
     @property
     def releases(self) -> tuple[Published, ...]:
@@ -66,7 +67,11 @@ class Package:
 
     def published(self, version: str) -> Published | None:
         place = self.place(version)
-        return None if place is None else self._published(place)
+        if place is None:
+            return None
+        if place not in self._known:
+            self._known[place] = self._published(place)
+        return self._known[place]
 
     def _published(self, place: int) -> Published:
         none: tuple[str, Ranges | None] = "", None

@@ -59,15 +59,25 @@ class LinkedTable:
         import marshal
 
         (self.oldest, self.newest), self._blocks = marshal.loads(content)
+        self._found: dict[tuple[str, str, str | None], Linked | None] = {}
+
+    @property
+    def packages(self) -> frozenset[str]:
+        return frozenset(self._blocks)
 
     def of(self, package: str) -> tuple[Linked, ...]:
         return tuple(Linked(*row) for row in self._rows(package))
 
     def release(self, package: str, version: str, cuda: str | None) -> Linked | None:
         """The wheel of a published release, with its library for the CUDA of torch; ``None`` if that was not read."""
-        rows = self._rows(package)
-        wanted = recorded(version, {row[0] for row in rows})
-        return next((Linked(*row) for row in rows if row[0] == wanted and row[1] in ("", cuda)), None)
+        if package not in self._blocks:
+            return None
+        asked = package, version, cuda  # the environments of a fleet and the selections of a lock file share releases
+        if asked not in self._found:
+            rows = self._rows(package)
+            wanted = recorded(version, {row[0] for row in rows})
+            self._found[asked] = next((Linked(*row) for row in rows if row[0] == wanted and row[1] in ("", cuda)), None)
+        return self._found[asked]
 
     def _rows(self, package: str) -> tuple[tuple[Any, ...], ...]:
         import marshal

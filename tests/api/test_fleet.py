@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from compat.api.commands import Options
 from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
+from compat.checks import judged
 from compat.checks.fleet import compare
 from compat.errors import InputError
 from compat.output.fleet import fleet_text
 from compat.rules.compiled import open_matrix
+from compat.rules.evaluate import Answers
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 A100 = {"vendor": "nvidia", "name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}
@@ -30,12 +32,12 @@ def node(folder: Path, host: str, facts: dict[str, Any] | None = None, **changes
     """One described node; ``changes`` are keys of the environment, or releases of the stack as ``stack``."""
     stack = {**STACK, **changes.pop("stack", {})}
     document = {
-        "schema": "compat/environment/1", "python": "3.11.9", "os": "linux", "machine": "x86_64", "driver": "550.54.15",
+        "schema": "compat/environment/1", "python": "3.11.9", "os": "linux", "machine": "x86_64", "driver": "550.54.15", "cuda_toolkit": "12.4",
         "distributions": [{"name": name, "version": version} for name, version in stack.items() if version],
         "distributions_complete": True, "accelerators": [A100] * 8, "variables": {}, **changes,
         "node": {"host": host, "clock": 1_800_000_000.0, "interfaces": [{"name": "ib0", "kind": "infiniband", "speed": 200_000}],
                  "rdma": [{"device": "mlx5_0:1", "link": "InfiniBand", "active": True, "rate": "200 Gb/sec"}],
-                 "memlock": -1, "container": "", "files": "aa", **(facts or {})},
+                 "memlock": -1, "hugepages": 0, "container": "", "files": "aa", **(facts or {})},
     }  # fmt: skip
     path = folder / f"{host.replace('/', '_')[:60]}.json"
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -85,6 +87,15 @@ def test_the_summary_claims_nothing_about_nodes_that_were_not_read(tmp_path: Pat
         ({"facts": {"container": "image:2"}}, "fleet-container", "warning"),
         ({"facts": {"files": "bb"}}, "fleet-files", "warning"),
         ({"facts": {"clock": 1_800_009_000.0}}, "fleet-clock", "warning"),
+        ({"facts": {"hugepages": 1024}}, "fleet-hugepages", "info"),
+        ({"stack": {"torch": "2.6.0+cpu"}}, "fleet-torch", "error"),
+        ({"cuda_toolkit": "11.8"}, "fleet-toolkit", "info"),
+        ({"variables": {"UCX_TLS": "tcp"}}, "fleet-variable-ucx-tls", "warning"),
+        ({"variables": {"NCCL_SOCKET_IFNAME": "ib0"}}, "fleet-variable-nccl-socket-ifname", "warning"),
+        ({"variables": {"CUDA_VISIBLE_DEVICES": "0,1"}}, "fleet-gpu-count", "warning"),
+        ({"accelerators": [{**A100, "name": "NVIDIA A100-SXM4-80GB MIG 1g.10gb"}] * 8}, "fleet-gpu-kind", "warning"),
+        ({"accelerators": []}, "fleet-gpu-count", "warning"),
+        ({"accelerators": [], "driver": None, "facts": {"container": "image:1"}}, "fleet-gpu-count", "warning"),
     ],
 )
 def test_what_differs_is_found_and_names_the_odd_node(tmp_path: Path, change: dict[str, Any], rule: str, severity: str) -> None:
@@ -92,10 +103,99 @@ def test_what_differs_is_found_and_names_the_odd_node(tmp_path: Path, change: di
         node(tmp_path, f"node{number}")
     node(tmp_path, "node3", **change)
     found = {finding.rule: finding for finding in fleet(tmp_path).differences}
+    found.pop("fleet-container", None) if rule != "fleet-container" else None
     assert set(found) == {rule}
     assert (found[rule].severity, found[rule].origin) == (severity, "fleet")
     assert "on node3" in found[rule].here
     assert found[rule].fixes
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stack": {"torch": "2.6.0+cu124"}},  # the default build of the index, by its label
+        {"variables": {"NCCL_DEBUG": "INFO", "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}},
+        {"accelerators": [], "driver": None},  # a login node with the shared environment
+        {"accelerators": [], "driver": None, "stack": {"torch": "2.6.0+cpu", "nvidia-nccl-cu12": None, "triton": None},
+         "facts": {"rdma": [], "interfaces": [{"name": "eth0", "kind": "ethernet", "speed": 1000}], "hugepages": 8}},
+        {"variables": {"NCCL_SOCKET_IFNAME": "eth"}, "facts": {"interfaces": [{"name": "eth0", "kind": "ethernet", "speed": 200_000}]}},
+        {"stack": {"einops": "0.8.0"}, "facts": {"files": "bb"}},  # another environment has other files
+        {"stack": {"nvidia-nccl-cu12": "2.21.6"}},
+        {"python": "3.11.2"},
+        {"glibc": "2.28", "platform": "wsl"},
+        {"facts": {"clock": 1_800_000_500.0}},
+    ],
+)  # fmt: skip
+def test_a_set_of_nodes_that_works_together_has_no_difference(tmp_path: Path, change: dict[str, Any]) -> None:
+    for number in range(3):
+        node(tmp_path, f"gpu{number}")
+    node(tmp_path, "login", **change)
+    assert fleet(tmp_path).differences == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        ({"stack": {"torch": "2.5.1"}},
+         'pip install "torch==2.6.0+cu124" --index-url https://download.pytorch.org/whl/cu124'),
+        ({"stack": {"nvidia-nccl-cu12": "2.20.5"}}, 'pip install "nvidia-nccl-cu12==2.21.*"'),
+        ({"stack": {"trl": "0.14.0"}}, 'pip install "trl==0.24.0"'),
+        ({"stack": {"vllm": "0.8.5"}}, "pip uninstall -y vllm"),
+        ({"variables": {"NCCL_ALGO": "Ring"}}, "unset NCCL_ALGO"),
+        ({"facts": {"memlock": 65536}}, "ulimit -l unlimited"),
+    ],
+)  # fmt: skip
+def test_the_command_gives_the_odd_node_what_the_others_have(tmp_path: Path, change: dict[str, Any], command: str) -> None:
+    for number in range(3):
+        node(tmp_path, f"node{number}")
+    node(tmp_path, "node3", **change)
+    (finding,) = fleet(tmp_path).differences
+    assert [fix.command for fix in finding.fixes] == [command]
+
+
+def test_nodes_of_two_architectures(tmp_path: Path) -> None:
+    for number in range(3):
+        node(tmp_path, f"node{number}")
+    node(
+        tmp_path, "gh200", machine="aarch64", accelerators=[{"vendor": "nvidia", "name": "GH200", "compute_capability": "9.0"}]
+    )
+    found = {finding.rule: finding.here for finding in fleet(tmp_path).differences}
+    assert found["fleet-machine"] == "aarch64 on gh200; x86_64 on node[0-2]"
+    assert found["fleet-torch"] == "2.6.0+cpu on gh200; 2.6.0+cu124 on node[0-2]"  # the index has no other for it
+    assert found["fleet-gpu-kind"].startswith("GH200 on gh200")
+
+
+def test_files_are_compared_where_the_same_releases_are_installed(tmp_path: Path) -> None:
+    for number in range(4):
+        node(tmp_path, f"a{number}", {"files": "broken" if number == 3 else "aa"})
+        node(tmp_path, f"b{number}", {"files": "bb"}, stack={"einops": "0.8.0"})
+    (finding,) = fleet(tmp_path).differences
+    assert (finding.rule, finding.here) == ("fleet-files", "files broken on a3; files aa on a[0-2]")
+
+
+def test_one_screen_shows_any_number_of_nodes_with_what_is_odd_first(tmp_path: Path) -> None:
+    for number in range(300):  # every one another driver, with an error, and other releases
+        stack = {"einops": f"0.{number}", "torch": "2.6.0" if number % 3 else "2.7.0"}
+        node(tmp_path, f"node{number:04d}", driver=f"520.{number}", stack=stack)
+    for number in range(300, 340):
+        node(tmp_path, f"node{number:04d}")
+    lines = fleet_text(fleet(tmp_path), ranged).splitlines()
+    assert len(lines) < 140
+    assert max(map(len, lines)) < 160
+    assert lines[0] == "  340 nodes in 301 groups of the same environment"
+    assert lines[2].split() == ["group", "1", "40", "nodes:", "node[0300-0339]"]
+    assert lines[6] == "  group 2   1 node: node0000"
+    assert lines[7].strip() == "driver 520.0 instead of 550.54.15, torch 2.7.0 instead of 2.6.0,"
+    signs = [line.strip()[0] for line in lines if line.startswith(("  ✗ ", "  ! ", "  · "))]
+    assert signs == sorted(signs, key="✗!·".index)
+
+
+def test_an_interface_of_gloo_is_named_in_full(tmp_path: Path) -> None:
+    for number, name in enumerate(("ib0", "ib00")):
+        facts = {"interfaces": [{"name": name, "kind": "ethernet", "speed": 1000}]}
+        node(tmp_path, f"node{number}", facts, variables={"GLOO_SOCKET_IFNAME": "ib0"})
+    (finding,) = fleet(tmp_path).differences
+    assert (finding.rule, finding.here) == ("fleet-gloo-interface", "GLOO_SOCKET_IFNAME=ib0, there is ib00 on node1")
 
 
 def test_an_unknown_value_is_no_difference(tmp_path: Path) -> None:
@@ -170,7 +270,8 @@ def test_a_call_that_cannot_be_used(tmp_path: Path, compat: Run, words: tuple[st
 
 
 def test_a_machine_writes_itself_as_a_node(tmp_path: Path, compat: Run) -> None:
-    done = compat("facts", "--output", tmp_path / "nodes", SLURMD_NODENAME="../gpu/7")
+    launched = {"RANK": "3", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}
+    done = compat("facts", "--output", tmp_path / "nodes", SLURMD_NODENAME="../gpu/7", UCX_TLS="tcp", **launched)
     assert done.returncode == 0
     assert done.stdout == ""
     (path,) = (tmp_path / "nodes").iterdir()
@@ -178,6 +279,8 @@ def test_a_machine_writes_itself_as_a_node(tmp_path: Path, compat: Run) -> None:
     assert path.name == "_gpu_7.json"
     assert written["node"]["host"] == "../gpu/7"
     assert written["distributions_complete"] is True
+    assert written["variables"]["UCX_TLS"] == "tcp"
+    assert launched.keys().isdisjoint(written["variables"])  # otherwise each node would be an environment of its own
     assert compat("fleet", tmp_path / "nodes").returncode in (0, 1)
 
 
@@ -300,3 +403,55 @@ def test_ranges_of_hosts_are_read_as_they_are_written(hosts: list[str]) -> None:
 def test_a_range_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--expect"):
         expand(text)
+
+
+STACKS: list[dict[str, Any]] = [
+    {},
+    {"driver": "535.10"},
+    {"python": "3.12.3"},
+    {"machine": "aarch64"},
+    {"accelerators": [{"vendor": "nvidia", "name": "NVIDIA RTX 5090", "compute_capability": "12.0"}]},
+    {"accelerators": []},
+    {"variables": {"NCCL_P2P_DISABLE": "1", "VLLM_USE_V1": "1"}},
+    {"workload": {"task": "grpo", "features": ["vllm"]}},
+    {"workload": {"task": "serve"}, "stack": {"vllm": "0.7.1"}},
+    {"stack": {"vllm": "0.7.1", "trl": "0.14.0", "unsloth": "2025.1.5"}},
+    {"stack": {"vllm": "0.7.1", "trl": "0.14.0", "unsloth": "2025.1.5", "transformers": "4.45.0"}},
+    {"stack": {"numpy": "2.2.0", "xformers": "0.0.28.post3", "bitsandbytes": "0.45.0", "deepspeed": "0.16.2"}},
+    {"stack": {"torch": "2.6.0+cu118", "nvidia-nccl-cu12": None, "peft": "0.10.0"}},
+]
+
+
+def test_environments_that_share_results_have_the_findings_of_each_alone(tmp_path: Path) -> None:
+    for number, change in enumerate(STACKS):
+        for more, other in enumerate(STACKS[:9]):
+            stack = {**other.get("stack", {}), **change.get("stack", {})}
+            node(tmp_path, f"n{number:02d}{more:02d}", **{**other, **change, "stack": stack})
+    groups, _, _ = read_fleet(str(tmp_path))
+    answers, matrix = Answers(), open_matrix()
+    together = [judged(group.environment, matrix, answers)[1] for group in groups]
+    assert together == [judged(group.environment, matrix)[1] for group in groups]
+    assert len(together) > 60
+    assert sum(map(len, together)) > 300
+
+
+def test_the_order_of_fixes_is_tried_once_for_a_finding_of_many_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from compat.checks import advice
+
+    for number in range(40):
+        node(tmp_path, f"n{number:02d}", stack={"vllm": "0.7.1", "trl": "0.14.0", "einops": f"0.{number}"})
+    tried = []
+    judge = advice.judged
+    monkeypatch.setattr(advice, "judged", lambda *words: tried.append(1) or judge(*words))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    node(alone, "n00", stack={"vllm": "0.7.1", "trl": "0.14.0", "einops": "0.0"})
+    (one,) = fleet(alone).groups
+    count = len(tried)
+    assert count > 0
+    read = fleet(tmp_path)
+    assert len(read.groups) == 40
+    assert len(tried) == 2 * count
+    assert all(each.report.findings == one.report.findings for each in read.groups)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.model import Environment, Finding, Fix, Outcome, Report
-from compat.output.fleet import Ranged, hosts_of, rows_of, screen_of
+from compat.output.fleet import Ranged, screen_of
 from compat.output.graph import graph_of, picture
 from compat.output.html.page import REPORT, Child, Html, element, joined, link, page, raw
 from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
@@ -107,8 +107,8 @@ def fleet_page(fleet: Fleet, ranged: Ranged) -> str:
     screen = screen_of(fleet, ranged)
     head = element("tr", element("th", "nodes", scope="col"), element("th", "environment", scope="col"))
     rows = [
-        element("tr", element("td", hosts_of(each, ranged)), element("td", *(element("p", text) for text in rows_of(each))))
-        for each in screen.groups
+        element("tr", element("td", row.nodes), element("td", *(element("p", text) for text in row.texts)))
+        for row in screen.groups
     ]
     parts = [
         element("h1", "Nodes"), element("p", screen.summary, class_="summary"), element("p", f"{screen.headline}."),
