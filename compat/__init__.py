@@ -9,8 +9,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # nothing is imported here: this runs before every command
 if TYPE_CHECKING:
-    from typing import Any
-
     from compat.api.public import check as check
     from compat.api.public import diagnose as diagnose
     from compat.api.public import doctor as doctor
@@ -26,7 +24,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import public names on first use."""
     if name in _PLACES:
         from importlib import import_module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compat.checks import builds
 from compat.diagnosis.diagnose import diagnose
@@ -28,7 +27,7 @@ def probe(request: Request, environment: Environment) -> ProbeReport:
     return replace(report, results=results, exit=exit_code(results, device_required=request.device_required))
 
 
-def peak_rates() -> list[dict[str, Any]]:
+def peak_rates() -> list[dict[str, object]]:
     """Peak rates of GPUs as published by their vendors: name, TFLOP/s by type, GB/s and source (``gpu_peaks.csv``)."""
     return [
         {"name": name, "pattern": pattern, "memory_gb": memory, "tflops": tflops, "gb_s": bandwidth, "source": source}
@@ -37,7 +36,7 @@ def peak_rates() -> list[dict[str, Any]]:
 
 
 def explained(
-    results: tuple[ProbeResult, ...], environment: Environment, stacks: Mapping[str, Mapping[str, Any]]
+    results: tuple[ProbeResult, ...], environment: Environment, stacks: Mapping[str, Mapping[str, object]]
 ) -> tuple[ProbeResult, ...]:
     """The results with explanations of failures; a CPU-only torch on a machine with a GPU is added as a failure."""
     cpu_only = _cpu_only(environment, stacks)
@@ -47,7 +46,7 @@ def explained(
     return tuple(_with_meaning(each, environment) if each.status == FAILED and not each.fix else each for each in kept)
 
 
-def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, Any]]) -> ProbeResult | None:
+def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, object]]) -> ProbeResult | None:
     """A CPU-only torch on a machine with a GPU: one failure for all devices, with the build that fixes it."""
     stack = next(iter(stacks.values()), None)
     if not any(name != "cpu" for name in stacks) or stack is None or stack.get("cuda") or stack.get("hip"):

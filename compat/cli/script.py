@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
 from compat.checks.interfaces import open_rows_once
@@ -156,7 +156,7 @@ def _reason(reason: Reason, margin: str) -> list[str]:
     return wrapped(f"{reason.place}  {reason.what}: {reason.text}", margin, margin + "  ")
 
 
-def _json(answered: Answered) -> dict[str, Any]:
+def _json(answered: Answered) -> dict[str, object]:
     """Return plain JSON values (schema ``compat/script/1``)."""
     return {
         "schema": "compat/script/1",
@@ -172,8 +172,8 @@ def _json(answered: Answered) -> dict[str, Any]:
     }
 
 
-def _package_json(each: Explained) -> dict[str, Any]:
-    def side(found: tuple[str, tuple[Reason, ...]] | None) -> dict[str, Any] | None:
+def _package_json(each: Explained) -> dict[str, object]:
+    def side(found: tuple[str, tuple[Reason, ...]] | None) -> dict[str, object] | None:
         return None if found is None else {"release": found[0], "reasons": [reason.to_json() for reason in found[1]]}
 
     versions = each.range.versions

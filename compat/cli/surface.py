@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, Undecided, printable
@@ -112,7 +112,7 @@ def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: Row) -> dict[str, object]:
     return {
         "tier": row.tier, "consumer": row.consumer, "path": row.path, "line": row.line, "scope": row.scope,
         "asks": list(row.asks), "package": row.package, "what": row.what, "kind": row.kind, "problem": row.problem,

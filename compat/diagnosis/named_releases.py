@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -298,7 +298,7 @@ def _base(need: Need, range_: Range) -> str | None:
     return next((need.target for need in needs if need.kind == "call" and need.keywords), None)
 
 
-def _lacks(each: CodeNeed, lacking: tuple[Any, ...]) -> bool:
+def _lacks(each: CodeNeed, lacking: tuple[object, ...]) -> bool:
     """Whether a release with these gaps lacks the name itself, rather than the module or class that contains it."""
     return each in lacking and not any(
         other != each and other.need.kind == "import" for other in lacking if isinstance(other, CodeNeed)

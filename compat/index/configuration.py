@@ -85,8 +85,8 @@ def _read_pip_file(path: Path) -> dict[str, dict[str, str]]:
 class Table:
     """uv's options in one file; ``sources`` is ``[tool.uv.sources]``."""
 
-    options: Mapping[str, Any]
-    sources: Mapping[str, Any]
+    options: Mapping[str, object]
+    sources: Mapping[str, object]
     file: str
 
     @property

@@ -374,7 +374,7 @@ def _read_page(client: Client, stale: Mapping[_Job, Page], job: _Job) -> Page | 
     return client.page(source, name or None, stale.get(job))
 
 
-def _outcome(read: Callable[[], Any]) -> Any:
+def _outcome(read: Callable[[], object]) -> object:
     """The result of a read, or the :class:`Unread` it raised."""
     try:
         return read()

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import DefaultCookiePolicy
@@ -49,7 +50,7 @@ class Answer:
     """A response; ``url`` is the final URL after redirects."""
 
     status: int
-    headers: Any
+    headers: Mapping[str, str]
     body: bytes
     url: str
 
@@ -129,7 +130,7 @@ class Transport:
             response.close()
         return Answer(response.status_code, response.headers, whole, response.url)
 
-    def _open(self, url: str, headers: dict[str, str]) -> Any:
+    def _open(self, url: str, headers: dict[str, str]) -> requests.Response:
         """A response after redirects, whose body has not been read.
 
         Redirects are not left to requests, which would read their bodies without a limit and use the same certificate
@@ -147,7 +148,7 @@ class Transport:
             url = _redirected(url, target)
         raise Unread(f"{_short(url)} redirects more than {MOST_REDIRECTS} times")
 
-    def _send(self, url: str, headers: dict[str, str]) -> Any:
+    def _send(self, url: str, headers: dict[str, str]) -> requests.Response:
         host = host_of(url)
         if self._failures[host] >= GIVES_UP_AFTER:
             raise Unread(f"{host} did not answer")
@@ -187,7 +188,7 @@ class Transport:
 class Body:
     """A response body: :meth:`read` returns available bytes within the time limit; :class:`TooLarge` after ``limit`` bytes."""
 
-    def __init__(self, transport: Transport, response: Any, url: str, limit: int) -> None:
+    def __init__(self, transport: Transport, response: requests.Response, url: str, limit: int) -> None:
         self._transport, self._response, self._url, self._left = transport, response, url, limit
         self._until = time.monotonic() + transport.time_limit()
         stated = response.headers.get("Content-Length", "")
@@ -223,7 +224,7 @@ class Body:
 class _Retry(urllib3.Retry):
     """Waits as long as the host requests, but at most :data:`LONGEST_PAUSE`."""
 
-    def get_retry_after(self, response: Any) -> float | None:
+    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         try:
             seconds = super().get_retry_after(response)
         except InvalidHeader:
@@ -253,8 +254,8 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = self._pools
 
-    def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
-        manager = super().proxy_manager_for(*arguments, **options)
+    def proxy_manager_for(self, *arguments: Any, **options: Any) -> urllib3.ProxyManager:
+        manager: urllib3.ProxyManager = super().proxy_manager_for(*arguments, **options)
         manager.pool_classes_by_scheme = self._pools
         return manager
 
@@ -267,15 +268,15 @@ class _Limited:
     """A connection that is closed if headers arrive too slowly; each packet resets the timeout of a socket."""
 
     seconds: float
-    sock: Any
+    sock: socket.socket
 
-    def getresponse(self) -> Any:
+    def getresponse(self) -> urllib3.HTTPResponse:
         cut = threading.Event()
         timer = threading.Timer(self.seconds, partial(_cut, self.sock, cut))
         timer.daemon = True
         timer.start()
         try:
-            response = super().getresponse()  # type: ignore[misc]
+            response: urllib3.HTTPResponse = super().getresponse()  # type: ignore[misc]
         except Exception:
             if cut.is_set():
                 raise _SlowHeadersError from None
@@ -303,9 +304,10 @@ class _Auth(AuthBase):
         self._keyring = settings.keyring
         self._asked: set[str] = set()
 
-    def __call__(self, request: Any) -> Any:
-        known = self._known.get(host_of(request.url))
-        pair = (known.user, known.password) if known else get_netrc_auth(request.url)
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        url = request.url or ""
+        known = self._known.get(host_of(url))
+        pair = (known.user, known.password) if known else get_netrc_auth(url)
         return HTTPBasicAuth(*pair)(request) if pair else request
 
     def ask_keyring(self, url: str) -> bool:
@@ -356,6 +358,6 @@ def _innermost(problem: BaseException) -> BaseException:
 
 def _reason(problem: BaseException) -> str:
     """The root cause of an exception as a short text without credentials."""
-    inner: Any = _innermost(problem)
+    inner = _innermost(problem)
     text = getattr(inner, "strerror", None) or (inner.args[-1] if inner.args and isinstance(inner.args[-1], str) else "")
     return without_credentials(" ".join((text or type(inner).__name__).split()))[:160]

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compat.api.fleet import Gathered, expand, ranged
 from compat.errors import InputError, Undecided, printable
@@ -171,7 +171,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
             for identity, each in nodes.items()
         }
         task = ray.remote(num_cpus=0, max_retries=0)(facts_here)
-        waiting: dict[Any, str] = {}
+        waiting: dict[object, str] = {}
         for identity in nodes:
             there = NodeAffinitySchedulingStrategy(node_id=identity, soft=False)
             waiting[task.options(scheduling_strategy=there).remote(seconds, probing)] = identity

@@ -73,7 +73,7 @@ def server(*, allow_write: bool = False) -> MCPServer:
         """Known-bad combinations in a file, a described environment, or what is installed here."""
         if path is not None and environment is not None:
             raise ToolError("path and environment are mutually exclusive")
-        options: dict[str, Any] = {"gpu": gpu, "task": task, "launcher": launcher, "features": features}
+        options: dict[str, object] = {"gpu": gpu, "task": task, "launcher": launcher, "features": features}
         options["python-version"] = python_version
         if environment is not None:
             options["environment"] = "-"
@@ -150,7 +150,7 @@ def server(*, allow_write: bool = False) -> MCPServer:
 def _answer(
     name: str,
     operands: Sequence[str],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     command: Sequence[str] | None = None,
     text: str | None = None,
 ) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _answer(
 def _run(
     name: str,
     operands: Sequence[str],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     command: Sequence[str] | None = None,
     text: str | None = None,
 ) -> Any:

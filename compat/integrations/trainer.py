@@ -39,7 +39,7 @@ class CompatCallback(TrainerCallback):  # type: ignore[misc]
         self.fail_on = fail_on
         self.report: Report | None = None
 
-    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_init_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         self.report = check_workload(workload_of(args, kwargs.get("model")), self.fail_on)
 
 
@@ -65,7 +65,7 @@ def workload_of(args: Any, model: Any = None) -> Workload:
     return merge(said, launched)
 
 
-def _model_facts(draft: Draft, model: Any) -> None:
+def _model_facts(draft: Draft, model: object) -> None:
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
     if isinstance(kind, str) and kind:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError, Undecided, printable
@@ -45,7 +45,7 @@ class Issue:
     text: str
 
 
-def issue_of(event: Mapping[str, Any], repository: str) -> Issue | None:
+def issue_of(event: Mapping[str, object], repository: str) -> Issue | None:
     """Return the issue of an event; ``None`` for a pull request, a locked or closed issue, and any other event."""
     found = event.get("issue")
     if not isinstance(found, dict) or "pull_request" in found or found.get("locked") or found.get("state") == "closed":
@@ -110,7 +110,7 @@ class Comments:
             if len(found) < 100:
                 return
 
-    def _call(self, method: str, address: str, content: Any = None) -> Any:
+    def _call(self, method: str, address: str, content: dict[str, Sequence[str]] | None = None) -> Any:
         import requests
 
         try:

@@ -224,7 +224,7 @@ def doubled_braces(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def well_formed(value: Any) -> Any:
+def well_formed(value: object) -> Any:
     """The same JSON value, with escapes where a text holds what is no character at all (lone surrogates)."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")

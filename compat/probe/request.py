@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from compat.errors import InputError
 from compat.model import Environment
@@ -139,8 +138,8 @@ class ProbeResult:
     device: str
     status: str
     why: str = ""
-    measured: Mapping[str, Any] = {}
-    bound: Mapping[str, Any] = {}
+    measured: Mapping[str, object] = {}
+    bound: Mapping[str, object] = {}
     seconds: float = 0.0
     last_words: tuple[str, ...] = ()
     fix: str | None = None
@@ -169,7 +168,7 @@ class ProbeReport:
 
     results: tuple[ProbeResult, ...]
     python: str
-    stacks: Mapping[str, Mapping[str, Any]]
+    stacks: Mapping[str, Mapping[str, object]]
     seconds: float
     exit: int
 

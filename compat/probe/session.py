@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from threading import Event
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from compat.errors import InputError
 from compat.model import Environment
@@ -37,7 +37,7 @@ from compat.probe.request import (
 from compat.probe.worker import START, Ended, Work, end_all, events_of, run, variables_of_child, work_off
 from compat.records import record
 
-Peaks: TypeAlias = Callable[[], list[dict[str, Any]]]
+Peaks: TypeAlias = Callable[[], list[dict[str, object]]]
 
 
 class NoTorch(InputError):
@@ -47,7 +47,7 @@ class NoTorch(InputError):
 @record(frozen=True)
 class _Done:
     results: tuple[ProbeResult, ...]
-    stack: Mapping[str, Any] | None
+    stack: Mapping[str, object] | None
 
 
 def probe(request: Request, environment: Environment, seen: Environment | None = None, peaks: Peaks = list) -> ProbeReport:
@@ -114,7 +114,7 @@ def _on_one(
     """Run the groups on one device, in one process if quick, else in one per group. ``count``: accelerators used together."""
     parts = [groups] if request.depth == QUICK else [[group] for group in groups]
     results: tuple[ProbeResult, ...] = ()
-    stack: Mapping[str, Any] | None = None
+    stack: Mapping[str, object] | None = None
     named = environment.workload.launcher if environment.workload else None
     launcher = request.launcher or (named if named in LAUNCHERS else "python" if count < 2 else "torchrun")
     versions = {each.version for each in environment.distributions or () if each.name == "torch" and each.version}

@@ -37,7 +37,7 @@ class Work:
     limit: float
     depth: str
     seed: int
-    more: Mapping[str, Any]
+    more: Mapping[str, object]
     torch: str = "torch"
 
 
@@ -46,7 +46,7 @@ class Outcome:
     """``no_torch``: why torch is missing; ``unusable``: further groups on this device cannot run either."""
 
     results: tuple[ProbeResult, ...]
-    stack: Mapping[str, Any] | None = None
+    stack: Mapping[str, object] | None = None
     no_torch: str | None = None
     unusable: bool = False
 
@@ -54,7 +54,7 @@ class Outcome:
 def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Run child processes until all probes have a verdict, the time limit is reached, or ``stop()`` is true."""
     results: list[ProbeResult] = []
-    stack: Mapping[str, Any] | None = None
+    stack: Mapping[str, object] | None = None
     left = work.limit
     for attempt in range(RESTARTS + 1):
         folder = os.path.join(work.folder, str(attempt))

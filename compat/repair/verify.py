@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from compat.index import Settings
 from compat.index.configuration import uv_binary, uv_default_index
@@ -179,7 +179,7 @@ class Verified:
         return self.rules and self.uv is not False and self.installs is not False
 
     def to_json(self) -> dict[str, object]:
-        found: dict[str, Any] = {"rules": self.rules, "uv": self.uv}
+        found: dict[str, object] = {"rules": self.rules, "uv": self.uv}
         found |= {"unasked": list(self.unasked)} if self.unasked else {}
         found |= {} if self.installs is None else {"install": self.installs}
         return found | ({"why": self.why} if self.why else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compat.model import EMPTY, Accelerator, Source, Workload, normalized
 from compat.reports.words import is_version, version_at
@@ -32,7 +32,7 @@ class Package(NamedTuple):
     version: str | None
     rank: int
     source: Source | None
-    extra: Mapping[str, Any]
+    extra: Mapping[str, object]
     specifier: str | None = None
 
 
@@ -69,7 +69,7 @@ class Findings:
         version: str | None,
         rank: int = SAID,
         source: Source | None = None,
-        extra: Mapping[str, Any] = EMPTY,
+        extra: Mapping[str, object] = EMPTY,
         specifier: str | None = None,
     ) -> None:
         """Record an installed distribution; an invalid version is dropped."""

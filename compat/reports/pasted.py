@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from compat.errors import InputError
 from compat.machine.system import relevant
@@ -130,7 +129,7 @@ def _distributions(name: str, said: Sequence[Package], notes: list[str]) -> list
     source = next((each.source for each in (*best, *said) if each.source is not None), None)
     extra = {key: value for each in said for key, value in each.extra.items()}
 
-    def extra_of(version: str | None) -> Mapping[str, Any]:
+    def extra_of(version: str | None) -> Mapping[str, object]:
         """torch's CUDA is not repeated where the local label has it."""
         if version is not None and version.partition("+")[2].startswith(("cu", "rocm", "cpu", "xpu")):
             return {key: value for key, value in extra.items() if key not in ("cuda", "rocm")} or EMPTY

@@ -291,13 +291,13 @@ def _check_version(version: Any, name: str, path: str, line: int | None) -> None
         raise InputError(f"{version!r} is not a version of {name} (PEP 440)", path, line) from None
 
 
-def _tables(value: Any, what: str, path: str) -> list[Table]:
+def _tables(value: object, what: str, path: str) -> list[Table]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise InputError(f"expected {what} to be a list of tables", path)
     return value
 
 
-def _strings(value: Any, what: str, path: str, line: int | None = None) -> list[str]:
+def _strings(value: object, what: str, path: str, line: int | None = None) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise InputError(f"expected {what} to be a list of strings", path, line)
     return value

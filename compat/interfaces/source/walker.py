@@ -256,7 +256,7 @@ class Walker:
         self._visit(node.body)
         self._outside()
 
-    def _comprehension(self, node: Any) -> None:
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
         self.scopes.all.append(Scope("function"))
         for generator in node.generators:
             self._visit(generator.iter)

@@ -18,7 +18,6 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -190,7 +189,7 @@ def _inputs(shape: tuple[int, ...], dtype: torch.dtype, job: Job, generator: tor
 
 
 def _sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
-    attend: Any = torch.nn.functional.scaled_dot_product_attention
+    attend = torch.nn.functional.scaled_dot_product_attention
     groups = q.shape[1] // k.shape[1]
     grouped = {}
     if groups > 1 and "enable_gqa" in (attend.__doc__ or ""):

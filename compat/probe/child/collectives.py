@@ -12,14 +12,13 @@ import os
 import socket
 import threading
 import time
-from typing import Any
 
 import torch
 import torch.distributed
 
 from .job import Job, said
 
-distributed: Any = torch.distributed
+distributed = torch.distributed
 
 
 def rank_main(job: Job) -> int:
@@ -139,7 +138,7 @@ def _between_nodes(job: Job) -> int:
         return 1
 
 
-def _names(store: Any, limit: datetime.timedelta) -> list[str]:
+def _names(store: torch.distributed.Store, limit: datetime.timedelta) -> list[str]:
     """Check every node by host name: whether it resolves here, answers, and is the expected machine."""
     here, own = int(os.environ["GROUP_RANK"]), socket.gethostname()
     token = os.urandom(8).hex()

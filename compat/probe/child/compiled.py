@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -71,21 +70,22 @@ def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.matmul(a, b.t()) + 1
 
 
-_compiled: dict[str, Any] = {}
+_Kernel = Callable[..., torch.Tensor]
+_compiled: dict[str, _Kernel] = {}
 
 
-def _bare(job: Job) -> Any:
+def _bare(job: Job) -> _Kernel:
     """Return a single matmul, compiled once per process."""
     if job.device not in _compiled:
         _compiled[job.device] = _fresh(lambda a, b: torch.matmul(a, b.t()))
     return _compiled[job.device]
 
 
-def compiler(function: Any) -> Any:
+def compiler(function: _Kernel) -> _Kernel:
     """Return the compiled function; raises :class:`NotHere` without a compiler."""
     needed(None)
     return _fresh(function)
 
 
-def _fresh(function: Any) -> Any:
+def _fresh(function: _Kernel) -> _Kernel:
     return torch.compile(function, dynamic=True, fullgraph=True)

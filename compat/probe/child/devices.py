@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from types import ModuleType
 
 import torch
 import torch.nn.parallel.scatter_gather
@@ -14,6 +14,9 @@ import torch.nn.parallel.scatter_gather
 from . import training_job
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, passed
 from .training_job import RankFailed, run_ranks, write_job
+
+_Arguments = tuple[torch.Tensor, ...]
+_Keywords = dict[str, torch.Tensor]
 
 
 def probes(job: Job) -> Iterator[Probe]:
@@ -69,7 +72,7 @@ def _through_host(there: torch.Tensor, target: str) -> torch.Tensor:
 
 def collectives(job: Job, *, p2p: bool = True) -> Verdict:
     """Test all-reduce, all-gather and broadcast in separate processes: NCCL over all devices, gloo on the CPU."""
-    distributed: Any = torch.distributed
+    distributed = torch.distributed
     if not distributed.is_available():
         raise NotHere("this torch was built without torch.distributed")
     backend = "nccl" if job.on_cuda else "gloo"
@@ -135,32 +138,38 @@ class _Seen(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         return input_ids + self.weight
 
 
-def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> Any:
+def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> type[torch.nn.DataParallel]:
     """Return a ``nn.DataParallel`` that records the rows of each batch and replica; ``emulated``: all on the CPU."""
 
     class Noting(torch.nn.DataParallel):  # type: ignore[misc, unused-ignore]
-        def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+        def scatter(
+            self, inputs: _Arguments, kwargs: _Keywords, device_ids: list[int]
+        ) -> tuple[list[_Arguments], list[_Keywords]]:
             parts, named = super().scatter(inputs, kwargs, device_ids)
             seen.append((len(kwargs["input_ids"]), [len(part["input_ids"]) for part in named]))
             return parts, named
 
     class OnCpu(Noting):
-        def __init__(self, module: torch.nn.Module, *_args: Any, **_named: Any) -> None:
+        def __init__(self, module: torch.nn.Module, *_args: object, **_named: object) -> None:
             super().__init__(module)
             self.device_ids, self.output_device, self.dim = list(range(gpus)), 0, 0
             self.src_device_obj = torch.device("cpu")
 
-        def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+        def scatter(
+            self, inputs: _Arguments, kwargs: _Keywords, device_ids: list[int]
+        ) -> tuple[list[_Arguments], list[_Keywords]]:
             with _replaced(torch._C, "_scatter", _chunks):
                 return super().scatter(inputs, kwargs, device_ids)
 
-        def replicate(self, module: Any, device_ids: Any) -> Any:
+        def replicate(self, module: torch.nn.Module, device_ids: list[int]) -> list[torch.nn.Module]:
             return [module] * len(device_ids)
 
-        def parallel_apply(self, replicas: Any, inputs: Any, kwargs: Any) -> Any:
+        def parallel_apply(
+            self, replicas: list[torch.nn.Module], inputs: list[_Arguments], kwargs: list[_Keywords]
+        ) -> list[torch.Tensor]:
             return [replica(*args, **named) for replica, args, named in zip(replicas, inputs, kwargs)]
 
-        def gather(self, outputs: Any, output_device: Any) -> Any:
+        def gather(self, outputs: list[torch.Tensor], output_device: int) -> torch.Tensor:
             with _replaced(torch.nn.parallel.scatter_gather, "Gather", _Concatenated):
                 return super().gather(outputs, output_device)
 
@@ -168,7 +177,7 @@ def _noting(gpus: int, seen: list[tuple[int, list[int]]], *, emulated: bool) -> 
 
 
 @contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+def _replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
     """Temporarily replace a module attribute, which CPU-only builds may lack."""
     before = getattr(module, name, None)
     setattr(module, name, value)
@@ -181,13 +190,15 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
             setattr(module, name, before)
 
 
-def _chunks(tensor: torch.Tensor, devices: Any, sizes: Any, dim: int, _streams: Any) -> list[torch.Tensor]:
+def _chunks(
+    tensor: torch.Tensor, devices: list[int], sizes: list[int] | None, dim: int, _streams: object
+) -> list[torch.Tensor]:
     return list(tensor.split(sizes, dim) if sizes else tensor.chunk(len(devices), dim))
 
 
 class _Concatenated:
     @staticmethod
-    def apply(_device: Any, dim: int, *outputs: torch.Tensor) -> torch.Tensor:
+    def apply(_device: object, dim: int, *outputs: torch.Tensor) -> torch.Tensor:
         return torch.cat([output.view(1) if output.dim() == 0 else output for output in outputs], dim)
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ def measured_gb_s(device: str, bytes_each: int) -> float:
     return 2 * bytes_each / median_seconds(device, lambda: target.copy_(source)) / 1e9
 
 
-def median_seconds(device: str, work: Callable[[], Any], times: int = 12, warm: int = 5) -> float:
+def median_seconds(device: str, work: Callable[[], object], times: int = 12, warm: int = 5) -> float:
     """Return the median time of an operation on the device in seconds, by events queued around each call."""
     with torch.cuda.device(device):
         for _ in range(warm):
@@ -89,7 +90,7 @@ def judged_rate(job: Job, key: str, rate: float, least: float, unit: str) -> Ver
     """Return the verdict on a rate, which passes if the table has no figure for the card."""
     name = torch.cuda.get_device_name(job.device)
     row = peak_of(name, job.values.get("peaks", []))
-    measured: dict[str, Any] = {key: round(rate, 1), "device": name}
+    measured: dict[str, object] = {key: round(rate, 1), "device": name}
     if row is None:
         return passed(measured, why=f"{rate:.0f} {unit}; the table has no figure for a {name!r}")
     share = rate / row[key]
@@ -134,7 +135,7 @@ def state(job: Job) -> Verdict:
     return judged(found)
 
 
-def load(job: Job) -> Any:
+def load(job: Job) -> ModuleType:
     """Import ``pynvml`` from this interpreter, or else from ``compat``'s, whose path is in the job."""
     try:
         import pynvml
@@ -166,7 +167,7 @@ def _work(device: str) -> None:
         torch.matmul(a, a)
 
 
-def _handle(bindings: Any, device: str) -> Any:
+def _handle(bindings: ModuleType, device: str) -> object:
     """Return the card's NVML handle by UUID, since torch and NVML may number devices differently."""
     uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     if uuid is None and os.environ.get("CUDA_VISIBLE_DEVICES"):
@@ -180,7 +181,7 @@ def _handle(bindings: Any, device: str) -> Any:
         raise NotHere(f"NVML does not know this device: {problem}") from None
 
 
-def read(bindings: Any, handle: Any) -> dict[str, Any]:
+def read(bindings: ModuleType, handle: object) -> dict[str, Any]:
     """Return the NVML values of the device, without those it does not support."""
     uncorrected, volatile, sm, memory = 1, 0, 1, 2
     questions: dict[str, tuple[Any, ...]] = {
@@ -209,7 +210,7 @@ def read(bindings: Any, handle: Any) -> dict[str, Any]:
     return found
 
 
-def _ask(bindings: Any, function: str, *arguments: Any) -> Any:
+def _ask(bindings: ModuleType, function: str, *arguments: object) -> object:
     call = getattr(bindings, function, None)
     if call is None:
         return None

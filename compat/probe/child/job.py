@@ -7,7 +7,8 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 Verdict = dict[str, Any]
@@ -50,7 +51,7 @@ class Job:
         if not self.on_cuda:
             raise NotHere(f"no accelerator: {why}" if why else "no accelerator")
 
-    def say(self, event: str, **values: Any) -> None:
+    def say(self, event: str, **values: object) -> None:
         """Append one line to the results; earlier lines survive a crash."""
         line = json.dumps({"event": event, **values}, allow_nan=True, default=str) + "\n"
         with open(self.results, "a", encoding="utf-8") as file:
@@ -105,15 +106,17 @@ def said(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__
 
 
-def passed(measured: dict[str, Any] | None = None, bound: dict[str, Any] | None = None, why: str = "") -> Verdict:
+def passed(measured: Mapping[str, object] | None = None, bound: Mapping[str, object] | None = None, why: str = "") -> Verdict:
     return {"status": "passed", "why": why, "measured": measured or {}, "bound": bound or {}}
 
 
-def failed(why: str, measured: dict[str, Any] | None = None, bound: dict[str, Any] | None = None, **more: Any) -> Verdict:
+def failed(
+    why: str, measured: Mapping[str, object] | None = None, bound: Mapping[str, object] | None = None, **more: object
+) -> Verdict:  # fmt: skip
     return {"status": "failed", "why": why, "measured": measured or {}, "bound": bound or {}, **more}
 
 
-def could_not_run(why: str, **more: Any) -> Verdict:
+def could_not_run(why: str, **more: object) -> Verdict:
     return {"status": "could-not-run", "why": why, "measured": {}, "bound": {}, **more}
 
 
@@ -127,7 +130,7 @@ def is_installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def needed(module: str, package: str) -> Any:
+def needed(module: str, package: str) -> ModuleType:
     """Import a module of a package; raises :class:`NotHere` if the package is not installed or lacks the module."""
     try:
         return importlib.import_module(module)

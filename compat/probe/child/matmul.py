@@ -170,7 +170,7 @@ def fp8(job: Job) -> Verdict:
 @contextmanager
 def precision(*, tf32: bool) -> Iterator[None]:
     """Set TF32 on or off, and reduction in float32, for the duration of a check."""
-    settings: Any = torch.backends.cuda.matmul
+    settings = torch.backends.cuda.matmul
     names = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
     float32 = torch.get_float32_matmul_precision()

@@ -14,14 +14,19 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from . import training_job
 from .job import Job, NotHere, Probe, Verdict, failed, is_installed, passed
-from .training_job import RankFailed, run_launcher, write_job
+from .training_job import Event, RankFailed, run_launcher, write_job
 
+if TYPE_CHECKING:
+    import transformers
+
+Values = dict[str, object]
+"""Options of a training."""
 STEPS, EACH = 2, 2
 """Optimizer steps, and rows of a batch that one process gets."""
 AGREE = 1e-3
@@ -68,7 +73,7 @@ def _launch_command(job: Job, launcher: str, world: int) -> list[str]:
     return [sys.executable]
 
 
-def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], together: list[dict[str, Any]]) -> Verdict:
+def judged(kind: str, launcher: str, world: int, alone: list[Event], together: list[Event]) -> Verdict:
     """Return the verdict on the ranks' losses and rows, compared with those of one process."""
     ranks = sorted(said["rank"] for said in together)
     if ranks != list(range(world)):
@@ -94,7 +99,7 @@ def judged(kind: str, launcher: str, world: int, alone: list[dict[str, Any]], to
     return passed({**measured, "one_process": alone[0]["losses"]}, {"relative_difference": AGREE})
 
 
-def _wrong_rows(expected: list[list[int]], together: list[dict[str, Any]]) -> str:
+def _wrong_rows(expected: list[list[int]], together: list[Event]) -> str:
     """Return a description unless exactly one rank saw each row of the single process's batches; else ``""``."""
     wanted = sorted({row for batch in expected for row in batch})
     seen = [sorted({row for batch in said["rows"] for row in batch}) for said in together]
@@ -123,7 +128,7 @@ def rank_main(job: Job) -> int:
     return 0
 
 
-def take_steps(job: Job) -> dict[str, Any]:
+def take_steps(job: Job) -> dict[str, object]:
     """Return the losses and gradient norms of each step, and the rows of every batch that this process computed on."""
     kind: str = job.values["trainer"]
     trainer = _TRAINERS[kind](_arguments(job, job.values["rows"], kind))
@@ -142,13 +147,13 @@ def take_steps(job: Job) -> dict[str, Any]:
     }
 
 
-def _note(rows: list[list[int]], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _note(rows: list[list[int]], args: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
     ids = named.get("input_ids", args[0] if args else None)
     if ids is not None and torch.is_grad_enabled():  # generated tokens are not a batch
         rows.append(training_job.rows_in(ids))
 
 
-def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
+def _arguments(job: Job, rows: int, kind: str) -> Values:
     return {
         "output_dir": job.results + ".out", "per_device_train_batch_size": rows, "max_steps": STEPS, "logging_steps": 1,
         "report_to": [], "save_strategy": "no", "disable_tqdm": True, "learning_rate": 0.05, "lr_scheduler_type": "constant",
@@ -158,13 +163,18 @@ def _arguments(job: Job, rows: int, kind: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _made(config: Any, values: dict[str, Any]) -> Any:
+def _made(config: type[transformers.TrainingArguments], values: Values) -> transformers.TrainingArguments:
     """Create a configuration with only the values that this release accepts."""
     known = inspect.signature(config).parameters
     return config(**{name: value for name, value in values.items() if name in known})
 
 
-def _trainer(trainer: Any, configuration: Any, data: list[dict[str, Any]], **more: Any) -> Any:
+def _trainer(
+    trainer: type[transformers.Trainer],
+    configuration: transformers.TrainingArguments,
+    data: list[dict[str, str]],
+    **more: object,
+) -> transformers.Trainer:
     import datasets
 
     names = inspect.signature(trainer).parameters
@@ -175,14 +185,14 @@ def _trainer(trainer: Any, configuration: Any, data: list[dict[str, Any]], **mor
     )
 
 
-def _sft(values: dict[str, Any]) -> Any:
+def _sft(values: Values) -> transformers.Trainer:
     import trl
 
     values = {**values, "max_length": 64, "max_seq_length": 64, "packing": False, "dataset_text_field": "text"}
     return _trainer(trl.SFTTrainer, _made(trl.SFTConfig, values), [{"text": training_job.text(row)} for row in range(32)])
 
 
-def _dpo(values: dict[str, Any]) -> Any:
+def _dpo(values: Values) -> transformers.Trainer:
     import trl
 
     values = {**values, "max_length": 64, "max_prompt_length": 32, "beta": 0.1}
@@ -193,13 +203,13 @@ def _dpo(values: dict[str, Any]) -> Any:
     return _trainer(trl.DPOTrainer, _made(trl.DPOConfig, values), data, ref_model=training_job.model())
 
 
-def _grpo(values: dict[str, Any]) -> Any:
+def _grpo(values: Values) -> transformers.Trainer:
     import trl
 
     values = {**values, "num_generations": 2, "max_completion_length": 8, "max_prompt_length": 32, "use_vllm": False,
               "temperature": 1.0, "steps_per_generation": 1, "loss_type": "grpo"}  # fmt: skip
 
-    def reward(prompts: list[Any], completions: list[Any], **_: Any) -> list[float]:
+    def reward(prompts: list[object], completions: list[object], **_: object) -> list[float]:
         return [float(len(set(str(completion).split()))) for completion in completions]
 
     configuration = _made(trl.GRPOConfig, values)
@@ -207,4 +217,4 @@ def _grpo(values: dict[str, Any]) -> Any:
     return _trainer(trl.GRPOTrainer, configuration, data, reward_funcs=reward)
 
 
-_TRAINERS: dict[str, Callable[[dict[str, Any]], Any]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}
+_TRAINERS: dict[str, Callable[[Values], transformers.Trainer]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}

@@ -12,9 +12,16 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .job import Job
+
+if TYPE_CHECKING:
+    import torch
+    import transformers
+
+Event = dict[str, Any]
+"""A line of JSON that a rank appended to the results."""
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
 
@@ -31,7 +38,7 @@ def free_port() -> int:
         return port
 
 
-def write_job(job: Job, module: str, values: dict[str, Any]) -> str:
+def write_job(job: Job, module: str, values: dict[str, object]) -> str:
     """Write a job file for ranks that run ``rank_main`` of a module here; its results go next to this job's."""
     folder = os.path.dirname(job.results)
     path = os.path.join(folder, f"{module}-{len(os.listdir(folder))}.json")
@@ -48,7 +55,7 @@ def rank_variables(rank: int, world: int, port: int) -> dict[str, str]:
     }  # fmt: skip
 
 
-def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
+def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | None = None) -> list[Event]:
     """Run ``world`` ranks of a job file and return their results by rank; raises :class:`RankFailed` for the first failure."""
     port, started = free_port(), []
     for rank in range(world):
@@ -60,7 +67,7 @@ def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | N
     return said_by(path)
 
 
-def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[dict[str, Any]]:
+def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[Event]:
     """Run ``python``, ``torchrun`` or ``accelerate launch`` on a job file, outside any rank; returns the results by rank."""
     ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
     with open(f"{path}.0.stderr", "wb") as said:
@@ -103,7 +110,7 @@ def _last_words(path: str, rank: int) -> str:
     return (errors or lines or ["it printed nothing"])[-1][:400]
 
 
-def said_by(path: str) -> list[dict[str, Any]]:
+def said_by(path: str) -> list[Event]:
     """Return the lines that a job's ranks appended to its results, ordered by rank."""
     try:
         with open(path + ".results", encoding="utf-8") as file:
@@ -118,7 +125,7 @@ SPECIAL = {"<pad>": 0, "<eos>": 1, "<unk>": 2}
 _TEMPLATE = "{% for message in messages %}{{ message['content'] }} <eos> {% endfor %}"
 
 
-def model() -> Any:
+def model() -> transformers.LlamaForCausalLM:
     """Return a one-layer Llama with random weights and no dropout."""
     import transformers
 
@@ -131,7 +138,7 @@ def model() -> Any:
     return transformers.LlamaForCausalLM(config)
 
 
-def tokenizer() -> Any:
+def tokenizer() -> transformers.PreTrainedTokenizerFast:
     """Return a tokenizer with one token per word: w0 to w199."""
     import tokenizers
     import transformers
@@ -152,7 +159,7 @@ def text(row: int) -> str:
     return " ".join([f"w{row}", *(f"w{100 + (7 * row + column * column) % 100}" for column in range(11))])
 
 
-def rows_in(input_ids: Any) -> list[int]:
+def rows_in(input_ids: torch.Tensor) -> list[int]:
     """Identify the rows in a batch of token ids by the first row-marking word of each (generated words come later)."""
     first, last = len(SPECIAL), len(SPECIAL) + 100
     found = (next((token - first for token in line if first <= token < last), None) for line in input_ids.tolist())

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -115,7 +116,7 @@ def compiled_for(capability: int) -> Verdict:
     )
 
 
-def aot(kernels: Any, capability: int, dtype: str, dim: int, *, interleaved: bool) -> dict[str, Any]:
+def aot(kernels: ModuleType, capability: int, dtype: str, dim: int, *, interleaved: bool) -> dict[str, Any]:
     """Compile the rotary kernel ahead of time to ``ptx`` and ``cubin``. Triton's exceptions propagate."""
     triton = importlib.import_module("triton")
     compiler = importlib.import_module("triton.compiler")

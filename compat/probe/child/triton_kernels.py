@@ -8,11 +8,10 @@ device copy is the reference for its speed (``python -m benchmarks.probe``).
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
+from torch.autograd.function import FunctionCtx
 
 from .bounds import Tables, checked
 from .job import NotHere
@@ -101,13 +100,20 @@ def _launch(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tens
 
 class _Rotation(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @staticmethod
-    def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, interleaved: bool) -> Tables:
+    def forward(
+        ctx: FunctionCtx,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        interleaved: bool,
+    ) -> Tables:
         ctx.save_for_backward(cos, sin)
         ctx.interleaved = interleaved
         return _launch(q, k, cos, sin, interleaved, 1.0)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: FunctionCtx, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         cos, sin = ctx.saved_tensors
         return (*_launch(gradients[0], gradients[1], cos, sin, ctx.interleaved, -1.0), None, None, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
+from types import ModuleType
 
 from .job import Job, could_not_run, failed, read_job, said
 
@@ -50,7 +50,7 @@ def main(job_file: str) -> int:
     return 0
 
 
-def _device_is_there(torch: Any, job: Job) -> bool:
+def _device_is_there(torch: ModuleType, job: Job) -> bool:
     """Return whether torch can use the device; if not, report the reason as a result."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         verdict = could_not_run("this torch is a CPU-only build", cpu_only=True)
@@ -72,9 +72,9 @@ def _device_is_there(torch: Any, job: Job) -> bool:
     return False
 
 
-def stack(torch: Any) -> dict[str, Any]:
+def stack(torch: ModuleType) -> dict[str, object]:
     """Return the versions of Python, torch and CUDA or ROCm, and the names of the devices."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "python": ".".join(map(str, sys.version_info[:3])),
         "torch": str(torch.__version__),
         "cuda": torch.version.cuda,
