@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, cuda_of, for_another_torch, major, own_build, public, torch_for
+from compat.checks.torch_build import INDEX, Stack, for_another_torch, index_label, major, own_build, public, torch_for
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
@@ -151,7 +151,7 @@ def _for_gpus(stack: Stack, copy: Distribution, linked: Linked | None) -> Iterat
     """A torchvision that loads libraries of torch which a torch for the CPU does not have."""
     torch, flavour = stack.torch, stack.flavour
     needed = linked is not None and copy.name == "torchvision" and "libtorch_cuda.so" in linked.needs
-    if not needed or torch is None or flavour.cuda != "cpu" or stack.machine != "x86_64":
+    if not needed or torch is None or flavour.cuda != "cpu" or stack.machine != "x86_64" or index_label(copy) == "cpu":
         return
     certain = flavour.certain and _of_default_index(copy)
     wanted = f"{public(copy.version or '')}+cpu"
@@ -182,9 +182,7 @@ def _single(name: str) -> bool:
 
 
 def _of_default_index(copy: Distribution) -> bool:
-    if copy.source is None or copy.source.kind != "index":
-        return False
-    return not any(cuda_of(part) for part in str(copy.source.details.get("url", "")).split("/"))
+    return copy.source is not None and copy.source.kind == "index" and not index_label(copy)
 
 
 def _is_unnamed_index(torch: Distribution) -> bool:

@@ -96,14 +96,16 @@ def _violated(
             yield from _of_likely_extra(copy, other, requirements, facts, package)
         return
     finding = _finding(copy, other, wrong, package)
-    label = (copy.version or "").partition("+")[2]
-    if copy.name == "torch" and name in _OF_CUDA_BUILDS and label and not label.startswith("cu"):
-        return
-    if copy.name in _BUILDS_DIFFER and name.startswith(_OF_THE_BUILD):
-        # the tables hold what the default build declares
-        if label:
+    if copy.name in _BUILDS_DIFFER:  # the tables hold what the default build declares
+        from compat.checks.torch_build import index_label
+
+        label = (copy.version or "").partition("+")[2] or index_label(copy)
+        if copy.name == "torch" and name in _OF_CUDA_BUILDS and label and not label.startswith("cu"):
             return
-        finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
+        if name.startswith(_OF_THE_BUILD):
+            if label:
+                return
+            finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
     yield finding
 
 

@@ -120,9 +120,8 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     if local or kind in OWN_BUILDS or facts.environment.os == "darwin":
         return Flavour(None)
     details = {} if torch.source is None else torch.source.details
-    for part in str(details.get("url", "")).split("/"):
-        if cuda_of(part) is not None:
-            return Flavour(cuda_of(part), certain=True)
+    if (labelled := cuda_of(index_label(torch))) is not None:
+        return Flavour(labelled, certain=True)
     labels = [label for url in details.get("more", ()) for part in url.split("/") if (label := cuda_of(part)) is not None]
     # of two builds of a release, pip prefers the one with a local label, and uv the one of the additional index
     preferred = next((label for label in labels if label in ("cpu", "rocm", *(build.cuda for build in published))), None)
@@ -138,6 +137,12 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     if default is None:
         return Flavour(None)
     return Flavour(default or "cpu", certain=certain and facts.environment.os == "linux")
+
+
+def index_label(copy: Distribution) -> str:
+    """The label of the vendor's index that a package is from (``cu124``, ``cpu``, ``xpu``); "" for any other index."""
+    url = "" if copy.source is None else str(copy.source.details.get("url", ""))
+    return next((part for part in url.split("/") if part == "xpu" or cuda_of(part) is not None), "")
 
 
 def cuda_of(label: str) -> str | None:

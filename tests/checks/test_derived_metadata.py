@@ -30,6 +30,16 @@ def test_a_violated_requirement_is_a_warning_with_both_ways_out() -> None:
     assert [(fix.kind, fix.package) for fix in finding.fixes] == [("downgrade", "torch"), ("upgrade", "vllm")]
 
 
+@pytest.mark.parametrize(
+    ("label", "required"), [("cpu", False), ("xpu", False), ("rocm6.3", False), ("cu126", True), ("", True)]
+)
+def test_only_builds_for_cuda_require_the_triton_of_the_tables(label: str, required: bool) -> None:
+    source = Source("index", {"url": f"https://index.example/whl/{label}"} if label else {})
+    copies = (Distribution("torch", "2.7.0", source=source), Distribution("triton", "3.2.0"))
+    findings = metadata.judge(Facts(Environment(os="linux", distributions=copies)), Declared())
+    assert ([each.rule for each in findings] == ["requires-torch-triton"]) is required
+
+
 def test_a_requirement_that_the_project_overrides_is_a_remark() -> None:
     violated = found("vllm==0.8.5", "torch==2.7.0")["requires-vllm-torch"]
     for names in (("torch",), ("vllm",)):

@@ -441,6 +441,16 @@ def test_a_torchvision_for_gpus_does_not_load_with_a_torch_for_the_cpu(
     assert (finding.verdict if finding is not None else None) == verdict
 
 
+@pytest.mark.parametrize(("label", "loads"), [("cpu", True), ("cu126", False)])
+def test_the_index_of_torchvision_says_which_build_it_is(label: str, loads: bool) -> None:
+    copies = (
+        Distribution("torch", "2.13.0", source=Source("index", {"url": "https://index.example/whl/cpu"})),
+        Distribution("torchvision", "0.28.0", source=Source("index", {"url": f"https://index.example/whl/{label}"})),
+    )
+    findings = {each.rule for each in builds.judge(Facts(Environment(os="linux", distributions=copies)))}
+    assert ("build-torchvision-cpu" not in findings) is loads
+
+
 def test_turbomind_without_code_for_the_gpu_is_a_warning() -> None:
     finding = found("lmdeploy==0.9.2", "torch==2.7.1+cu128", gpus=("NVIDIA GeForce RTX 5090",))["build-lmdeploy-gpu"]
     assert (finding.verdict, finding.severity, finding.fixes[0].spec) == ("hit", "warning", ">=0.13.0")
