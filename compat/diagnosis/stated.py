@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
@@ -119,6 +120,8 @@ def settings_in(text: str) -> Iterator[Fix]:
             yield Fix("config", None, None, f"the message says: {sentence}")
 
 
+_QUOTED = 140
+"""Maximum number of characters quoted from a report."""
 _MOST = 4
 """Maximum number of requirements reported per text; pip lists dozens."""
 
@@ -180,19 +183,29 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
 
 def told(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each distribution with a release that, according to the report, works or causes the failure."""
-    return [_told(each, facts) for each in experiences_in(text)][:_MOST]
+    lines = dict(enumerate(text.split("\n"), 1))  # HTML breaks add lines
+    return [_told(each, lines.get(each.line, "").strip(" >*-#`\r"), facts) for each in experiences_in(text)[:_MOST]]
 
 
-def _told(said: Experience, facts: Facts) -> Finding:
+def _told(said: Experience, words: str, facts: Facts) -> Finding:
     name, works, fails = said.name, said.works, said.fails
     there = version_of(name, facts)
     good = f"{name} {' and '.join(works)} works" if works else ""
     bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
     if works:
         kind = "downgrade" if fails and _is_older(works[-1], fails[-1]) else "pin"
-        fix = Fix(kind, name, f"=={works[-1]}", "the release that works for the reporter", f'pip install "{name}=={works[-1]}"')
+        release = f"{name}=={works[-1]}"
+        fixes: tuple[Fix, ...] = (
+            Fix(kind, name, f"=={works[-1]}", "the release that works for the reporter", f'pip install "{release}"'),
+        )
     else:
-        fix = Fix("pin", name, f"!={fails[-1]}", "a release other than the one the report blames")
+        before, after = f"{name}<{fails[-1]}", f"{name}>{fails[-1]}"
+        fixes = (
+            Fix(
+                "downgrade", name, f"<{fails[-1]}", "a release before the one that the report blames", f'pip install "{before}"'
+            ),
+            Fix("upgrade", name, f">{fails[-1]}", "a later release, which may have corrected it", f'pip install "{after}"'),
+        )
     return Finding(
         rule="report-says",
         origin="release",
@@ -203,8 +216,8 @@ def _told(said: Experience, facts: Facts) -> Finding:
         why="This is what a user observed; nothing else confirms it.",
         confidence="reported",
         packages={name: there or (fails[-1] if fails else None)},
-        fixes=(fix,),
-        here=f"line {said.line} of the text",
+        fixes=fixes,
+        here=f"line {said.line} of the text" + (f': "{shorten(words, _QUOTED, placeholder=" …")}"' if words else ""),
     )
 
 

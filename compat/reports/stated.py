@@ -182,7 +182,12 @@ _ALONE = re.compile(
 )
 _MOVED = re.compile(
     rf"\b(?P<way>down|de|up|)(?:grad|dat)\w* (?:my |the |your )?{_SUBJECT} (?:version )?"
-    rf"(?:(?:from )?{_M}{_OTHER}{_M} )?to {_M}{_RELEASE}",
+    rf"(?:(?:from )?{_M}{_OTHER}{_M} )?to (?:version )?{_M}{_RELEASE}",
+    re.IGNORECASE,
+)
+_MOVED_TO = re.compile(
+    rf"\b(?P<way>up)(?:grad|dat)\w* to (?:the )?(?:latest |newest |new )?(?:version )?{_SUBJECT}"
+    rf"(?: ?={{1,3}} ?| (?:version )?){_M}{_RELEASE}",
     re.IGNORECASE,
 )
 _SINCE = re.compile(
@@ -195,22 +200,29 @@ _NEGATED = re.compile(
     r"(?:\bnot|n't|\bnever|\bno longer) (?:be )?(?:work|load|run|import|compil|compatib|ok)\w*", re.IGNORECASE
 )
 _BLAMED = re.compile(
-    r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working)\b|不兼容", re.IGNORECASE
+    r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working|introduced in|bisect\w*"
+    r"|only (?:occurs|happens|appears))\b|不兼容",
+    re.IGNORECASE,
 )
+_FROM_THEN = re.compile(r"\s*(?:since|starting (?:from|with)|as of)\b", re.IGNORECASE)
+"""The beginning of a clause about the release with which a failure began."""
 """Words that blame a release; those of :data:`_FAILS` only describe what happened with it."""
 _FAILS = re.compile(
     r"\b(?:broken|fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|segfaults?|hangs?|errors?|buggy?)\b|报错|不行|失败", re.IGNORECASE
 )
 _WORKS = re.compile(
     r"\b(?:works?|worked|working|fine|ok(?:ay)?|solve[sd]?|resolve[sd]?|fix(?:e[sd])?|help(?:s|ed)|workaround|success\w*"
-    r"|good version|no (?:problem|issue|error)s?|(?<!not be )(?<!n't be )(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) "
+    r"|good version|(?:runs?|trains?|ran) (?:as expected|normally|correctly)|(?:go(?:ing)?|went) back to"
+    r"|no (?:problem|issue|error)s?|(?<!not be )(?<!n't be )(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) "
     r"(?:(?!due )\S+ ){0,2}to)\b"
     r"|解决|可以运行|正常",
     re.IGNORECASE,
 )
 
 _COMPLAINS = re.compile(
-    r"\b(?:not|n't|problems?|issues?|error\w*|fail\w*|broke\w*|break\w*|crash\w*|bug|wrong|anymore|regression)\b", re.IGNORECASE
+    r"\b(?:not|n't|problems?|issues?|error\w*|fail\w*|broke\w*|break\w*|crash\w*|bug|wrong|anymore|regression|OOM|out of memory"
+    r"|nan|zeros?|hangs?|hung|stuck|freez\w*|slow\w*|leaks?|diverg\w*|incorrect)\b",
+    re.IGNORECASE,
 )
 _ASKED = re.compile(r"\b(?:requires?|needs?(?! to)|expects?|built for|compiled for)\b", re.IGNORECASE)
 """Releases in such a clause are required; they did not run."""
@@ -260,6 +272,7 @@ def _runs(line: str, number: int) -> Iterator[_Run]:
         negated = _NEGATED.search(clause) is not None
         blamed = negated or _BLAMED.search(clause) is not None
         fails = blamed or _FAILS.search(clause) is not None
+        blamed = blamed or (fails and _FROM_THEN.match(clause) is not None)
         works = _WORKS.search(_NEGATED.sub("", clause)) is not None
         asks = _ASKED.search(clause) is not None
         mentions = [(_subject(match), match["version"]) for match in _MENTION.finditer(clause) if not asks]
@@ -279,12 +292,12 @@ def _subject(match: re.Match[str]) -> str | None:
 
 def _changed(line: str, number: int) -> Iterator[_Run]:
     """``downgraded torch from 2.8.0 to 2.7.0``, ``after the upgrade from datasets 3.3.2 to 3.4.0``."""
-    for match in _MOVED.finditer(line):
+    for match in (*_MOVED.finditer(line), *_MOVED_TO.finditer(line)):
         name = _subject(match)
         back = match["way"].lower() in ("down", "de")
         works = back or _WORKS.search(_NEGATED.sub("", line)) is not None
         if name is not None and works != (_COMPLAINS.search(line) is not None and not back):
-            yield from _both(name, match["other"], match["version"], number, works=works)
+            yield from _both(name, match.groupdict().get("other"), match["version"], number, works=works)
     for match in _SINCE.finditer(line):
         before = re.findall(r"[A-Za-z][\w-]{1,30}", line[: match.start("other")])
         words = [match["name"], match["name_2"], *reversed(before)]

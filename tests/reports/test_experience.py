@@ -25,6 +25,14 @@ from compat.reports.stated import experiences_in
         ("downgrade torch from 2.8.0 to 2.7.0", ("torch", ("2.7.0",), ("2.8.0",))),
         ("transformers is at 4.51.3 and it works", ("transformers", ("4.51.3",), ())),
         ("torch version 2.6.0 works", ("torch", ("2.6.0",), ())),
+        ("Upgrading to peft==0.15.0 (nothing else changed) leads to an OOM error", ("peft", (), ("0.15.0",))),
+        ("After upgrading to deepspeed 0.14.3, all gradients are zero.", ("deepspeed", (), ("0.14.3",))),
+        ("simply downgrading peft to version 0.14.0 resolves this issue.", ("peft", ("0.14.0",), ())),
+        ("Since accelerate 0.30.0 training hangs.", ("accelerate", (), ("0.30.0",))),
+        ("The problem only occurs with triton 3.3.0.", ("triton", (), ("3.3.0",))),
+        ("I bisected it to accelerate 0.34.0.", ("accelerate", (), ("0.34.0",))),
+        ("Training with datasets==3.6.0 runs as expected.", ("datasets", ("3.6.0",), ())),
+        ("I had to go back to peft 0.14.0 to make it run.", ("peft", ("0.14.0",), ())),
     ],
 )
 def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
@@ -37,6 +45,9 @@ def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[s
         "I use transformers 4.51.3 on this machine and get an error",  # what ran is not what is at fault
         "the loss does not go down with a learning rate of 0.001",
         "Python 3.12 fails to run",
+        "We plan to upgrade to torch 2.6.0 next week.",
+        "I upgraded to peft 0.15.0 to fix the error above",
+        "Since I use peft 0.15.0, I get this error",
         "it does not work and says that triton 3.3.0 requires torch 2.7.0",
         "```\ntrl 0.9.6 works, trl 0.12.0 fails\n```",
         "trl 0.9.6 works, trl 0.9.6 fails",
