@@ -1,8 +1,9 @@
-"""``python -m scripts.audit.corners [RULE…]``: fixes that help in a rule's example but not at the ends of its ranges.
+"""``python -m scripts.audit.corners [RULE…] [--beside NAME]``: fixes that only help in a rule's example.
 
 The packages that a fix leaves alone are set to their first and last release inside the rule's range, in every combination;
 what the fix moves gets the newest release it allows. Printed is each error that concerns a moved package then. A finding about
-declared requirements is not one: the installer moves those packages, too.
+declared requirements is not one: the installer moves those packages, too. ``--beside torch`` instead tries each fix of a rule
+that does not name torch beside every series of it (2.4, 2.5, …), as nearly every environment has one. It takes minutes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterator
+
+from packaging.version import Version
 
 from compat.api.public import check
 from compat.formats.described import parse_described
@@ -36,12 +39,9 @@ class Corners:
 
     def errors(self, rule: Rule, fix: FixTemplate) -> Iterator[tuple[dict[str, str], Finding]]:
         """Return the errors that a fix leads into, each with the releases of the packages beside it."""
-        hits = (parse_described(each.environment, "example")[0] for each in rule.examples if each.verdict == "hit")
-        environment = next((each for each in hits if _fits(fix, each)), None)
+        environment, moved = _example(rule, fix), self._moved(fix)
         if environment is None:
             return
-        newest = {normalized(name): self._ends(name, ranges_of(spec))[-1:] for name, spec in (*fix.packages, *fix.along)}
-        moved = {name: release for name, releases in newest.items() for release in releases}
         beside = {name: self._ends(name, ranges) for name, ranges in rule.ranges.items() if name not in moved}
         beside = {name: releases for name, releases in beside.items() if releases}
         for corner in itertools.product(*beside.values()):
@@ -50,14 +50,52 @@ class Corners:
                 continue
             after = _with(environment, kept | moved)
             for each in check(after).findings:
-                certain = each.verdict == "hit" and each.severity == "error" and each.origin != "metadata"
-                if certain and (each.rule == rule.id or moved.keys() & each.packages.keys()):
+                if _certain(each) and (each.rule == rule.id or moved.keys() & each.packages.keys()):
                     yield kept, each
+
+    def errors_beside(self, rule: Rule, fix: FixTemplate, name: str) -> Iterator[tuple[dict[str, str], Finding]]:
+        """Return the errors that a fix leads into beside a series of a package that the rule does not name.
+
+        Left out are series with which the rule's packages have another error already, and those that the installer would move.
+        """
+        environment, moved = _example(rule, fix), self._moved(fix)
+        if environment is None or name in rule.ranges or name in moved:
+            return
+        for version in self._series(name):
+            before = _with(environment, {name: version})
+            hits = {each.rule: each for each in check(before).findings if each.verdict == "hit"}
+            broken = any(
+                _certain(each) and rule.ranges.keys() & each.packages.keys() for each in hits.values() if each.rule != rule.id
+            )
+            if rule.id not in hits or broken or not _fits(fix, before):
+                continue
+            after = [each for each in check(_with(before, moved)).findings if moved.keys() & each.packages.keys()]
+            if not any(each.origin == "metadata" and name in each.packages for each in after):
+                yield from (({name: version}, each) for each in after if _certain(each) and each.rule != rule.id)
+
+    def _moved(self, fix: FixTemplate) -> dict[str, str]:
+        """Return the newest release of each package that the fix moves."""
+        newest = {normalized(name): self._ends(name, ranges_of(spec))[-1:] for name, spec in (*fix.packages, *fix.along)}
+        return {name: release for name, releases in newest.items() for release in releases}
+
+    def _series(self, name: str) -> list[str]:
+        """Return the last release of each minor series."""
+        return list({Version(text).release[:2]: text for text, _ in ordered(self._sources.versions(name), ())}.values())
 
     def _ends(self, name: str, ranges: Ranges) -> list[str]:
         """Return the first and the last release in the ranges; one or none if there are no more."""
         releases = [text for text, key in ordered(self._sources.versions(name), ranges) if contains(ranges, key)]
         return list(dict.fromkeys([*releases[:1], *releases[-1:]]))
+
+
+def _example(rule: Rule, fix: FixTemplate) -> Environment | None:
+    """Return the first example that the rule hits and the fix is for."""
+    hits = (parse_described(each.environment, "example")[0] for each in rule.examples if each.verdict == "hit")
+    return next((each for each in hits if _fits(fix, each)), None)
+
+
+def _certain(finding: Finding) -> bool:
+    return finding.verdict == "hit" and finding.severity == "error" and finding.origin != "metadata"
 
 
 def _fits(fix: FixTemplate, environment: Environment) -> bool:
@@ -73,11 +111,14 @@ def _with(environment: Environment, pins: dict[str, str]) -> Environment:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.audit.corners", description=__doc__)
     parser.add_argument("rules", nargs="*", metavar="RULE", help="only these (default: all)")
+    parser.add_argument("--beside", metavar="NAME", help="beside every series of this package, where a rule does not name it")
     words = parser.parse_args(arguments)
     corners, found = Corners(Sources()), 0
     for rule in load_folder(str(ROOT / "matrix" / "rules")):
         for fix in rule.fixes if not words.rules or rule.id in words.rules else ():
-            for beside, error in corners.errors(rule, fix) if fix.kind in _MOVING else ():
+            if fix.kind not in _MOVING:
+                continue
+            for beside, error in corners.errors_beside(rule, fix, words.beside) if words.beside else corners.errors(rule, fix):
                 packages = ", ".join(name + spec for name, spec in fix.packages)
                 others = ", ".join(f"{name} {version}" for name, version in beside.items()) or "nothing else"
                 print(f"{rule.id}: {fix.kind} {packages} beside {others}: {error.rule}", flush=True)

@@ -179,6 +179,27 @@ def test_a_fix_is_tried_at_the_ends_of_a_range(rule: Rule, tmp_path: Path, monke
     assert not list(found.errors(rule, below_5))
 
 
+def test_a_fix_is_tried_beside_a_package_that_the_rule_does_not_name(
+    rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = replace(rule, id="b-9-needs-c-2", unless=(), packages=(
+        HasPackage("c", "in", ranges_of("<2")), HasPackage("b", "in", ranges_of(">=9")),
+    ))  # fmt: skip
+    matrix = in_memory([rule, newer])
+    monkeypatch.setattr(corners, "check", lambda after: Report(after, findings=judge(after, matrix)))
+    store = Store(tmp_path)
+    for package, version in (("a", "2.0"), ("b", "1.0"), ("b", "9.1"), ("c", "1.4.0"), ("c", "1.4.1"), ("c", "2.0")):
+        store.keep(Fetched(package, version, "f", None, None, True, 0, 0.0, (), {}))
+    found = corners.Corners(Sources(store, offline=True))
+    fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
+    assert [(beside, error.rule) for beside, error in found.errors_beside(rule, fix, "c")] == [
+        ({"c": "1.4.1"}, "b-9-needs-c-2")
+    ]
+    since_2 = replace(fix, when=(HasPackage("c", "in", ranges_of(">=2")),))
+    assert not list(found.errors_beside(rule, since_2, "c"))
+    assert not list(found.errors_beside(rule, fix, "a"))
+
+
 def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:
     class OneSource:
         def files(self, name: str) -> list[File]:
