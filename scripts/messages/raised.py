@@ -16,7 +16,7 @@ from compat.interfaces.source.guards import is_dead, leaves
 from compat.interfaces.source.scopes import dotted
 from scripts.messages.templates import normal, percent, template_of
 
-FORM = 1001
+FORM = 1002
 """Of the records; to be raised when what is read of a module changes. Records of other kinds have forms below 1000."""
 _SAYS = re.compile(rb"\b(raise|assert|_check\w*|exit)\b|warn|\.(error|critical|exception|fatal)\b")
 _LOGS = {
@@ -24,6 +24,8 @@ _LOGS = {
     "warning_rank0_once": "warning", "error": "error", "error_once": "error", "exception": "error", "critical": "error",
     "fatal": "error",
 }  # fmt: skip
+_OWN_LOG = re.compile(r"\w*log\w*_(warn|warning)")
+"""Functions of packages that log, such as ``hlog_warn`` and ``log_warning``."""
 _TEXTS = ("msg", "message", "detail", "reason")
 LONGEST_GUARD, LONGEST_OUTER, MOST_OUTER = 180, 80, 2
 
@@ -191,6 +193,8 @@ class Walker:
             self._say("raise", "SystemExit", given)
         elif last in _LOGS and owner:
             self._say("log", _LOGS[last], given, formatted=len(call.args) > 1)
+        elif _OWN_LOG.fullmatch(name):
+            self._say("log", "warning", given)
         elif name in ("sys.exit", "exit"):
             self._say("raise", "SystemExit", given)
         elif last.startswith("_check") and len(call.args) == 2 and isinstance(call.args[1], ast.Lambda):

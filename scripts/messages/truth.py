@@ -175,7 +175,7 @@ def literals_of(source: str) -> str:
 def plain(text: str) -> str:
     """Strip escapes and formatting characters, which differ between literals and templates, and collapse whitespace."""
     text = re.sub(r"\\[ntr]|\\\n", " ", text).replace("\\", "").replace("{{", "{").replace("}}", "}").replace("%%", "%")
-    text = re.sub(r"\{([\w.]+)=\}", r"\1={}", text)
+    text = re.sub(r"\{([\w.()\[\]]+)=\}", r"\1={}", text)
     return " ".join(text.split())
 
 

@@ -10,6 +10,7 @@ from compat.interfaces.messages import HOLE, Messages
 from scripts.messages.raised import Message, messages_of
 from scripts.messages.tables import bounds_of, table_of, write
 from scripts.messages.templates import normal
+from scripts.messages.truth import says
 
 MODULE = '''
 import warnings
@@ -89,6 +90,16 @@ def test_a_message_keeps_its_class_and_the_conditions_around_it(
 ) -> None:
     found = said(MODULE)[template]
     assert (found.kind, found.name, found.guards) == (kind, name, guards)
+
+
+def test_a_function_of_the_package_that_logs() -> None:
+    (message,) = messages_of(b"if not known:\n    hlog_warn(f'No tokenizer found for {language} here')\n")
+    assert (message.kind, message.name, message.guards) == ("log", "warning", ("not known",))
+    assert messages_of(b"backlog_size('No tokenizer found for it')\n") == []
+
+
+def test_a_value_that_a_text_shows_with_its_expression() -> None:
+    assert says('assert ok, f"{x.shape=} {x.stride()=} of {rows[0]=}"', f"x.shape={HOLE} x.stride()={HOLE} of rows[0]={HOLE}")
 
 
 def test_a_variable_that_is_set_to_something_unknown_is_a_hole() -> None:
