@@ -171,8 +171,8 @@ _VOCABULARY = {
     "quantization": ("4bit", "8bit", "none"),
     "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
                  "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
-                 "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "device-map", "vllm-colocate",
-                 "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate"),
+                 "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "prompt-tuning", "device-map",
+                 "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate"),
 }  # fmt: skip
 
 

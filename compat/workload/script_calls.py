@@ -34,6 +34,11 @@ _WITH_CHOICES = frozenset((
     "sentence_transformers", "sglang", "torchao", "transformers", "trl", "unsloth", "vllm",
 ))  # fmt: skip
 """Modules whose classes and functions are given strings that not every release accepts."""
+_PROMPTS = {
+    "PrefixTuningConfig": "prefix-tuning", "PromptTuningConfig": "prompt-tuning", "PromptEncoderConfig": "prompt-tuning",
+    "MultitaskPromptTuningConfig": "prompt-tuning",
+}  # fmt: skip
+"""Configurations of peft that learn a prefix of the cache, or of the prompt."""
 _LIBRARIES = ("transformers", "unsloth", "peft", "trl", "auto_gptq", "awq", "optimum", "liger_kernel", "swift", "modelscope")
 
 
@@ -215,8 +220,8 @@ class Calls:
     def _peft(self, call: _Call) -> None:
         if call.name == "get_peft_model" or (call.name.endswith("Config") and call.name != "PeftConfig"):
             self._on("peft", call)
-            if call.name == "PrefixTuningConfig":
-                self._on("prefix-tuning", call)
+            if call.name in _PROMPTS:
+                self._on(_PROMPTS[call.name], call)
         elif call.name == "prepare_model_for_kbit_training":
             self._options(call, ("use_gradient_checkpointing",))
 

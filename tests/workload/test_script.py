@@ -382,6 +382,15 @@ def test_modules_that_are_added_after_the_engine_wraps_the_model(script: Path, t
     assert ("late-modules" in (read_script(script.name).workload.features or ())) is late
 
 
-def test_prefix_tuning(script: Path) -> None:
-    found = read(script, "from peft import PrefixTuningConfig, get_peft_model\nPrefixTuningConfig(num_virtual_tokens=2)\n")
-    assert set(found.workload.features or ()) == {"peft", "prefix-tuning"}
+@pytest.mark.parametrize(
+    ("configuration", "feature"),
+    [
+        ("PrefixTuningConfig", "prefix-tuning"),
+        ("PromptTuningConfig", "prompt-tuning"),
+        ("PromptEncoderConfig", "prompt-tuning"),
+        ("MultitaskPromptTuningConfig", "prompt-tuning"),
+    ],
+)
+def test_learned_prompts(script: Path, configuration: str, feature: str) -> None:
+    found = read(script, f"from peft import {configuration}, get_peft_model\n{configuration}(num_virtual_tokens=2)\n")
+    assert set(found.workload.features or ()) == {"peft", feature}
