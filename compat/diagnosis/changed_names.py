@@ -69,10 +69,10 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
         meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
         doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
-    one = _of_one_package(meant, modules, installed if doubt is None else ())
+    one = of_one_package(meant, modules, installed if doubt is None else ())
     if not one and lack.required:
         likely = home(lack.owner.partition(".")[0], modules) or ""
-        one = _of_one_package(meant, (likely.partition(".")[0],), ())
+        one = of_one_package(meant, (likely.partition(".")[0],), ())
     merged = _merged(one) if one else None
     return None if merged is None else _named(merged, lack, modules, doubt)
 
@@ -136,7 +136,7 @@ def owner_of_method(method: str, modules: Sequence[str]) -> tuple[str, str, str,
     return first.package, first.owner, first.has[0], first.known[0]
 
 
-def _of_one_package(found: Iterable[Change], modules: Sequence[str], installed: Collection[str]) -> list[Change]:
+def of_one_package(found: Iterable[Change], modules: Sequence[str], installed: Collection[str]) -> list[Change]:
     """Return the changes in one package: of the frames, the innermost first, or the only one, or the only installed one."""
     by_package: dict[str, list[Change]] = {}
     for each in found:

@@ -111,6 +111,14 @@ def modules_of(error: RaisedError) -> list[str]:
     return [name.replace("-", "_") for name in reversed(meeting(error))]
 
 
+def module_of_frame(error: RaisedError) -> list[str]:
+    """Return the module of the innermost frame, if it is in an installed package that the tables have."""
+    frames = [frame for frame in error.frames if not (frame.function or "").endswith(_GETTERS)]
+    parts = frames[-1].file.replace("\\", "/").removesuffix(".py").split("/") if frames else []
+    at = max((at for at, part in enumerate(parts) if part in _INSTALLED), default=-1) + 1
+    return [".".join(parts[at:])] if at and parts[at] in tracked() and all(map(str.isidentifier, parts[at:])) else []
+
+
 def where(error: RaisedError) -> str:
     return f"the error on line {error.line} of the text"
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
+from compat.diagnosis.foreign_attributes import of_bare_name, of_others, without_reading
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     called,
     calling,
     distribution_of_module,
     meeting,
+    module_of_frame,
     modules_of,
     package_of,
     version_of,
@@ -82,7 +84,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None:
-        return _at_unknown_location(error, facts)
+        return _at_unknown_location(error, facts) or of_bare_name(error, facts)
     if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
         return found
     sides = _sides(lack, error)
@@ -97,7 +99,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     known = _changed(known, lack, error, facts)
     if known is None and lack.kind in (NAME, ATTRIBUTE):
         found = spelled_otherwise(lack.owner, lack.name, "in the code", error, facts)
-    if known is None and (found := found or behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)):
+    if known is None and (found := found or _by_other_code(lack, error, facts)):
         return found
     known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
@@ -108,6 +110,12 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _by_other_code(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding for what other classes than the one in the message have: newer ones, or those of other packages."""
+    peers = behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)
+    return peers or ([] if _older(lack, error, facts) is not None else of_others(lack, error, facts))
 
 
 def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -130,10 +138,20 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
     if tabled is not None and not tabled.partly:
         return tabled
     known = changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
+    if known is not None and _is_of_another(lack, known.package, error):
+        known = None
     if known is not None and known.doubt and lack.kind not in _OF_A_MODULE and not error.frames:
         module = home(lack.owner.partition(".")[0], ())
         known = known if module is None or distribution_of_module(module) == known.package else None
     return known or tabled
+
+
+def _is_of_another(lack: Lack, package: str, error: RaisedError) -> bool:
+    """Whether the line that failed asks its own object (``self.head_dim``), in a class of another package."""
+    code = error.frames[-1].code if error.frames and lack.kind == MEMBER else None
+    own = code is not None and re.search(rf"\bself\.{lack.name}\b", code) is not None
+    top = package_of(error.frames[-1]) if own else None
+    return top is not None and bool(providers(top)) and distribution_of_module(top) != package
 
 
 def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
@@ -296,7 +314,9 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
     if lack.kind in (NAME, ATTRIBUTE):
         return (of_name if lack.kind == NAME else of_attribute)(lack.owner, lack.name)
     if lack.kind == MEMBER:
-        return of_member(lack.owner, lack.name, [*written_before(lack.owner, error), *modules_of(error)])
+        return of_member(
+            lack.owner, lack.name, [*written_before(lack.owner, error), *module_of_frame(error), *modules_of(error)]
+        )
     if lack.kind == CALL and lack.given:
         return of_positional(lack.owner, lack.given, modules_of(error))
     if lack.kind != KEYWORD:
@@ -316,9 +336,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
         return [] if known.derived or known.doubt else [_another_copy(known, version, error)]
     fixes = [*known.fixes(version)]
     if asking is not None and asking not in (known.package, MODELS_OWN):
-        newer = Fix(
-            "upgrade", asking, None, f"a release of {asking} written for this {known.package}", f"pip install -U {asking}"
-        )
+        newer = _newer(asking, known.package, known.what.rpartition(".")[2], facts)
         fixes.insert(0 if known.gone else len(fixes), newer)
     return [
         Finding(
@@ -335,6 +353,12 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
             here=where(error),
         )
     ]
+
+
+def _newer(asking: str, owner: str, member: str, facts: Facts) -> Fix:
+    """Return the release of ``asking`` to move to: one that does not read the member, if the tables show which."""
+    known = without_reading(member, asking, version_of(asking, facts)) if member else None
+    return known or Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}")
 
 
 def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
@@ -370,7 +394,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         start = who.capitalize()
     else:
         start = who = asking
-        newer = (Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}"),)
+        newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
     fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
     why = "The message alone does not show which of the two has to change."
     version, sure = version_of(owner, facts), False

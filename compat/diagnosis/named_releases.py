@@ -210,7 +210,7 @@ def _of_members(module: str, owner: str, name: str) -> Named | None:
     """Look up a member of a class whose last base, torch's Module or an enumeration, has no attributes of the subclass."""
     package, known = tracked()[module.partition(".")[0]], releases()
     of_model = module.startswith("transformers")
-    if of_model:
+    if of_model and ".modeling_" not in module:
         module = next((each for each in model_modules(owner) if "modeling_" in each), "")
     table = known.table(package)
     if table is None or not module:

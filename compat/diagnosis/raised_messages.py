@@ -103,7 +103,7 @@ def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
     same = found = [each for each in found if each.match.letters >= 0.8 * most]
     rank = max((each.agreement, each.version is not None) for each in found)
     found = [each for each in found if (each.agreement, each.version is not None) == rank]
-    origin = _origin({each.match.template.package for each in found})
+    origin = origin_of({each.match.template.package for each in found})
     if origin is None:
         return None
     found, same = ([each for each in some if each.match.template.package == origin] for some in (found, same))
@@ -111,7 +111,7 @@ def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
     return replace(found[0], places=places, releases=frozenset().union(*(each.releases for each in same)))
 
 
-def _origin(packages: set[str]) -> str | None:
+def origin_of(packages: set[str]) -> str | None:
     """The package a message comes from: the one that most of the others require, since they copied its code.
 
     If none does, it is the only central one (:data:`LIKELY`).

@@ -20,6 +20,10 @@ MAGIC = b"changes1"
 KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW, VALUE = "krmfnMNv"
 """What changed: an argument that is accepted or required, a member of a class, one that is a data class's field, a name of a
 module, a module; a member of a public class that is new since some release; a string that a container holds."""
+SETS, READS, EXTENDS = "srx"
+"""What a package does with objects of others: an attribute that it sets on them (``owner``: another package whose classes have
+it, if any), one that it reads from them, one that a class of its own adds to another package's class (``owner``:
+``SFTConfig(TrainingArguments)``)."""
 
 _Row: TypeAlias = tuple[str, int, str, str, list[int], list[int]]
 """Kind, number of the package, module, owner, and the runs of releases that have it and that lack it."""
@@ -96,6 +100,14 @@ def values() -> Changes:
     ``()`` a function that registers them. ``lacks``: the releases that have the container without the string.
     """
     return _table("values.bin")
+
+
+def foreign() -> Changes:
+    """Return the shipped table of attributes that packages set on, read from and add to objects of others, opened once.
+
+    ``module``: the one that does so in the most releases. ``lacks``: the releases of the package that do not.
+    """
+    return _table("foreign.bin")
 
 
 def _table(file: str) -> Changes:

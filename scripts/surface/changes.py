@@ -26,7 +26,7 @@ from scripts.surface.tables import FOLDER, headed, lzma_of, write, written
 PATH = FOLDER / "changes.bin"
 CHUNK = 256 << 10
 """Bytes before compression: a question opens one chunk."""
-_NOT_USED = re.compile(
+NOT_USED = re.compile(
     r"(^|\.)(tests?|testing(_utils)?|test_\w+|conftest|benchmarks?|examples?|third_party|_?vendor(ed)?)(\.|$)|"
     r"^(diffusers|transformers)\..*dummy_"
 )
@@ -84,7 +84,7 @@ def _present(history: PackageHistory) -> Iterator[Row]:
     everywhere = (1 << len(history.versions)) - 1
     tops, classes = tops_of(history.package), _Classes(history)
     for name, module in history.modules.items():
-        if name.partition(".")[0] not in tops or _NOT_USED.search(name):
+        if name.partition(".")[0] not in tops or NOT_USED.search(name):
             continue
         detail = detail_of(history.package, name)
         found = [*_arguments(module), *classes.members(name, module), *classes.new(name, module), *_left_out(module, detail)]
