@@ -70,13 +70,17 @@ def test_a_method_that_the_base_did_not_have() -> None:
     assert (finding.verdict, finding.fixes[0].spec) == ("possible", "<4.35.0")
 
 
-def test_an_argument_that_the_models_of_transformers_take_since_a_release() -> None:
-    error = "TypeError: NeuronAttention.forward() got an unexpected keyword argument 'position_embeddings'"
+@pytest.mark.parametrize(
+    ("argument", "since", "before"),
+    [("position_embeddings", "4.43.0", "4.42.4"), ("cache", "5.24.0", "5.23.0")],  # past_key_values until then
+)
+def test_an_argument_that_the_models_of_transformers_take_since_a_release(argument: str, since: str, before: str) -> None:
+    error = f"TypeError: NeuronAttention.forward() got an unexpected keyword argument '{argument}'"
     (finding,) = said(error)
-    assert finding.title.startswith("Models of transformers take position_embeddings in forward() since 4.43.0")
-    assert (finding.verdict, finding.confidence, finding.fixes[0].spec) == ("possible", "reported", "<4.43.0")
-    before = Environment(distributions=(Distribution("transformers", "4.42.4"),))
-    assert [each for each in said(error, before) if each.rule == "symptom-override"] == []
+    assert finding.title.startswith(f"Models of transformers take {argument} in forward() since {since}")
+    assert (finding.verdict, finding.confidence, finding.fixes[0].spec) == ("possible", "reported", f"<{since}")
+    installed = Environment(distributions=(Distribution("transformers", before),))
+    assert [each for each in said(error, installed) if each.rule == "symptom-override"] == []
 
 
 @pytest.mark.parametrize(
