@@ -47,7 +47,15 @@ def parse_log(text: str) -> tuple[RaisedError, ...]:
         stream.feed(line)
     for stream in streams.values():
         stream.close()
-    return _with_complaints(_after_imports(collected.errors()), text)
+    return _with_complaints(_after_imports(tuple(map(_with_assertion, collected.errors()))), text)
+
+
+def _with_assertion(error: RaisedError) -> RaisedError:
+    """Take the asserted statement as the message of an assertion without one, as pytest prints it."""
+    if error.message or error.exception != "AssertionError" or not error.frames:
+        return error
+    code = error.frames[-1].code or ""
+    return replace(error, message=code) if code.startswith("assert ") else error
 
 
 _WHILE_IMPORTING = re.compile(r"while importing (?P<name>\w{1,60}): (?P<message>.{1,2000})")

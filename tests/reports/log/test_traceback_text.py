@@ -38,6 +38,22 @@ class TestPlain:
         assert error.message.endswith("for more information")
         assert [frame.file for frame in error.frames] == ["a.py"]
 
+    @pytest.mark.parametrize(
+        ("last", "message"),
+        [("AssertionError", 'assert "factor" in scaling'), ("AssertionError: no factor", "no factor"), ("KeyError", "")],
+    )
+    @pytest.mark.parametrize("prefix", ["", "ERROR 02-17 20:51:49 core.py:210] "])
+    def test_an_assertion_without_a_message_says_what_was_asserted(self, prefix, last, message):
+        lines = (
+            "Traceback (most recent call last):",
+            '  File "/x/vllm/config.py", line 12, in check',
+            '    assert "factor" in scaling',
+            "           ^^^^^^^^^^^^^^^^^^^",
+            last,
+        )
+        error = only("".join(f"{prefix}{line}\n" for line in lines))
+        assert (error.exception, error.message) == (last.partition(":")[0], message)
+
     def test_cuda_message_keeps_its_advice(self):
         error = only(
             "Traceback (most recent call last):\n"
@@ -78,8 +94,8 @@ class TestPlain:
         assert only(coloured.replace("\x1b", "\\x1b")) == error
 
     def test_class_alone_syntax_error_and_no_frames(self):
-        assert summary('Traceback (most recent call last):\n  File "a.py", line 1, in f\n    assert x\nAssertionError\n') == [
-            ("AssertionError", "")
+        assert summary('Traceback (most recent call last):\n  File "a.py", line 1, in f\n    next(x)\nStopIteration\n') == [
+            ("StopIteration", "")
         ]
         error = only("  File \"a.py\", line 3\n    print(\n         ^\nSyntaxError: '(' was never closed\n")
         assert (error.exception, error.frames) == ("SyntaxError", (Frame("a.py", 3, None, "print("),))
