@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from compat.rules.compiled import Matrix
 from compat.rules.facts import IMPLIED
 from compat.rules.rule import AnyOf, Condition, HasFeature
+from compat.workload.script_calls import _PROMPTS
 from tests.conftest import ROOT
 
 _EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "append")
@@ -15,7 +16,7 @@ _EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_severa
 
 def emitted() -> set[str]:
     """Constants that the readers hand to what records a feature."""
-    found = {name for implied in IMPLIED.values() for name in implied}
+    found = {name for implied in IMPLIED.values() for name in implied} | set(_PROMPTS.values())
     for path in (path for room in ("workload", "machine", "reports") for path in (ROOT / "compat" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
