@@ -9,7 +9,7 @@ from __future__ import annotations
 import lzma
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from compat.files import read_table
 from compat.interfaces.at_once import place_of
@@ -18,10 +18,15 @@ from compat.interfaces.source.records import Class, Function, Imported, Module, 
 from compat.model import normalized
 
 if TYPE_CHECKING:
+    from compat.syntax.json import Scanner
+
     Row: TypeAlias = list[Any]
     """What a statement is about, then pairs: the number of a set of releases, what it says in them."""
+    Statement: TypeAlias = tuple[Any, Any]
+    """What a statement is about, and what it says in one release; its section says of which form both are."""
 
 
+T = TypeVar("T")
 MAGIC = b"surface2"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface")
 _PARTIAL = "partial"
@@ -156,8 +161,8 @@ class Table:
             found = self._known[module] = frozenset(row[0] for kind in ("define", "lazy") for row in block.get(kind, ()))
         return found
 
-    def statements(self, module: str, section: str, bit: int) -> Iterator[tuple[Any, Any]]:
-        """Yield the statements of a section that apply to one release, as (subject, value)."""
+    def statements(self, module: str, section: str, bit: int) -> Iterator[Statement]:
+        """Yield the statements of a section that apply to one release."""
         whole = self._mask(self._life[self._modules[module]], 0)
         masks = self._masks
         for row in self.block(module).get(section, ()):
@@ -168,10 +173,10 @@ class Table:
                 if (masks[row[at] - 1] if row[at] else whole) & bit:
                     yield row[0], row[at + 1]
 
-    def once(self, says: Any, make: Callable[[Any], Any]) -> Any:
+    def once(self, says: object, make: Callable[[Any], T]) -> T:
         """Return ``make(says)``, cached so that releases share the result for the same statement."""
         key = id(says)  # blocks stay in memory, so ids are not reused
-        found = self._made.get(key)
+        found: T | None = self._made.get(key)
         if found is None:
             found = self._made[key] = make(tuples(says))
         return found
@@ -224,7 +229,7 @@ class TableSurface:
         return self._kept[name]
 
     def _made(self, name: str) -> Module:
-        def said(section: str) -> Iterator[tuple[Any, Any]]:
+        def said(section: str) -> Iterator[Statement]:
             return self.table.statements(name, section, self._bit)
 
         definitions: dict[str, Any] = {}
@@ -244,7 +249,7 @@ class TableSurface:
         )  # fmt: skip
 
 
-def _definition(says: tuple[Any, ...]) -> Any:
+def _definition(says: tuple[Any, ...]) -> Function | Imported | Value | dict[str, Any]:
     if says[0] == "f":
         return Function(0, Signature(*says[1]))
     if says[0] == "i":
@@ -261,9 +266,9 @@ def _method(says: tuple[Any, ...]) -> Function:
 class _Members:
     """The members of a module's classes, by class."""
 
-    def __init__(self, table: Table, said: Callable[[str], Iterator[tuple[Any, Any]]], names: set[str]) -> None:
+    def __init__(self, table: Table, said: Callable[[str], Iterator[Statement]], names: set[str]) -> None:
         self._once = table.once
-        self.found: dict[str, dict[str, list[tuple[str, Any]]]] = {name: {} for name in names}
+        self.found: dict[str, dict[str, list[Statement]]] = {name: {} for name in names}
         if names:
             for section in ("method", "field", "attribute", "instance", "made", "call"):
                 for (owner, member), says in said(section):
@@ -286,7 +291,7 @@ class _Members:
 
 
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "dict_size": 4 << 20}]
-_scanner: list[Callable[[str, int], tuple[Any, int]]] = []
+_scanner: list[Scanner] = []
 
 
 def text_of(part: bytes) -> str:
@@ -313,12 +318,12 @@ def header_of(content: bytes, magic: bytes) -> tuple[Any, int]:
     return value_of(content[at:end]), end
 
 
-def tuples(value: Any) -> Any:
+def tuples(value: object) -> Any:
     """Convert nested lists to tuples, which can be hashed."""
     return tuple([tuples(each) for each in value]) if type(value) is list else value
 
 
-def _scanner_there_is() -> Callable[[str, int], tuple[Any, int]]:
+def _scanner_there_is() -> Scanner:
     try:
         from compat.syntax.json import scanner
 

@@ -14,7 +14,10 @@ from compat.redact import excerpt
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, NoReturn, TypeAlias
+
+    Scanner: TypeAlias = Callable[[str, int], tuple[Any, int]]
+    """Text and position → the JSON value there and the position after it."""
 
 _SPACE = " \t\n\r"
 
@@ -29,7 +32,7 @@ class _Options:
     memo: dict[str, str] = {}  # noqa: RUF012 (the pure-Python scanner's cache; the C scanner has its own)
 
     @staticmethod
-    def object_pairs_hook(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def object_pairs_hook(pairs: list[tuple[str, object]]) -> dict[str, object]:
         """Refuse a key that occurs twice: readers disagree on which value counts, and one of them would hide the other."""
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -39,12 +42,12 @@ class _Options:
         return found
 
     @staticmethod
-    def parse_constant(word: str) -> Any:
+    def parse_constant(word: str) -> NoReturn:
         raise ValueError(f"{word} is not JSON")
 
 
-def scanner() -> Callable[[str, int], tuple[Any, int]]:
-    """Return CPython's own scanner: text and position → value and next position; ``ImportError`` if it is unavailable."""
+def scanner() -> Scanner:
+    """Return CPython's own scanner; ``ImportError`` if it is unavailable."""
     from _json import make_scanner
 
     return make_scanner(_Options)  # type: ignore[arg-type]
