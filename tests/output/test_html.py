@@ -17,7 +17,7 @@ from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.registry import Commands
 from compat.model import Accelerator, Distribution, Environment, Finding, Fix, Location, Outcome, Report, Workload
-from compat.output.html.page import DARK, LIGHT, element, raw
+from compat.output.html.page import DARK, LIGHT, REPORT, element, raw
 from compat.output.html.plan import plan_page
 from compat.output.html.report import fragment, outcomes_page
 from compat.repair.plan import Plan
@@ -273,6 +273,11 @@ def test_a_notebook_displays_this_machine() -> None:
     assert "RTX 5090" in report._repr_html_()  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="not-a-folder"):
         compat.doctor(python="not-a-folder")
+
+
+def test_a_name_at_the_head_of_a_row_is_not_cut_into_pieces() -> None:
+    """``anywhere`` of the page shrinks a column to single letters; ``break-word`` leaves it as wide as its longest word."""
+    assert ".compat th { overflow-wrap: break-word; }" in REPORT
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])

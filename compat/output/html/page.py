@@ -140,6 +140,7 @@ REPORT = f"""
   border-bottom: 1px solid var(--line); padding: .35rem .8rem .35rem 0; text-align: left; vertical-align: top;
   }}
 .compat .scroll {{ overflow-x: auto; }}
+.compat th {{ overflow-wrap: break-word; }}
 .compat .diff {{ white-space: pre; overflow-x: auto; overflow-wrap: normal; }}
 .compat .diff ins {{ color: var(--good); text-decoration: none; }}
 .compat .diff del {{ color: var(--error); text-decoration: none; }}
