@@ -147,7 +147,7 @@ def test_environments_come_through_a_pipe_and_reports_name_their_file(compat: Ru
 def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat: Run, described: Write) -> None:
     done = compat("check", "--all", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json")
     assert json.loads(done.stdout)["notes"] == [
-        "newer than the releases that were assessed (in parentheses): transformers 9.0.0 (5.23.0)"
+        "newer than the releases that were assessed (in parentheses): transformers 9.0.0 (5.24.0)"
     ]
     done = compat("check", "--environment", described(name="nothing.json"), "--format", "json")
     assert "almost nothing to check" in json.loads(done.stdout)["notes"][0]
