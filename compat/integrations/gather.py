@@ -13,6 +13,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def gather(folder: str, options: Options) -> Gathered | None:
     after = _files(folder)
     old = frozenset(name for name, identity in before.items() if after.get(name) == identity)
     if not after.keys() - old:
-        raise Undecided(f"no node answered ({', '.join(silent[:5]) or chosen[0]})")
+        raise Undecided(f"no node answered: {ranged((*hosts, *silent)) or chosen[0]}")
     return Gathered(hosts, silent, old, began, time.time())
 
 
@@ -91,12 +92,15 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
         raise InputError("--slurm: srun is not on PATH")
     inside = os.environ.get("SLURM_JOB_NODELIST")
     given = options.one("nodelist") or inside
-    hosts, silent = tuple(expand(given, "--nodelist")) if given else (), []
-    command = [srun, "--ntasks-per-node=1", "--overlap", "--kill-on-bad-exit=0", f"--time={max(1, -(-seconds // 60))}"]
-    command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
+    hosts, silent = tuple(dict.fromkeys(expand(given, "--nodelist"))) if given else (), []
+    addresses: dict[str, str] = {}
+    command = [srun, "--ntasks-per-node=1", "--overlap", "--kill-on-bad-exit=0"]
+    partition, minutes = options.one("partition"), max(1, -(-(seconds + _GRACE) // 60))
     if not inside:
-        states = _states(options)
-        if states:
+        place = _place(options, hosts)
+        if place is not None:
+            partition, states, addresses, limit = place
+            minutes = min(minutes, limit or minutes)
             hosts = tuple(name for name, state in states.items() if state in _READY)
             silent = [name for name in states if name not in hosts]
             for name in silent:
@@ -106,45 +110,117 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
             if not hosts:
                 raise Undecided("--slurm: no node is idle or has room")
         command.append(f"--immediate={seconds}")  # do not wait for a node that has become busy
+    command += [f"--partition={partition}"] if partition and not inside else []
+    command.append(f"--time={minutes}")
     if hosts:
         command += [f"--nodelist={ranged(hosts)}", f"--nodes={len(hosts)}"]
     command += [sys.executable, "-I", "-m", "compat", "facts", "--output", os.path.abspath(folder)]
-    command += _probing(options, seconds, hosts[0] if hosts else "", len(hosts))
-    print(f"compat: gathering with srun from {len(hosts) or 1} nodes (at most {seconds} s)", file=sys.stderr)
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=seconds + 30,
-                              check=False)  # fmt: skip
-        _said(done.stderr)
-    except subprocess.TimeoutExpired as late:
-        _said(late.stderr.decode("utf-8", "replace") if isinstance(late.stderr, bytes) else late.stderr or "")
-        print(f"compat: srun did not finish within {seconds + 30} s: using the files written so far", file=sys.stderr)
+    command += _probing(options, seconds, addresses.get(hosts[0], hosts[0]) if hosts else "", len(hosts))
+    where = f"{len(hosts)} node{'' if len(hosts) == 1 else 's'}" if hosts else "the nodes"
+    print(f"compat: gathering with srun from {where} (at most {seconds} s)", file=sys.stderr)
+    _run(command, folder, len(hosts), seconds)
     return hosts, tuple(silent)
+
+
+_GRACE = 10
+"""Seconds for what was started in time to end."""
+
+
+def _run(command: list[str], folder: str, count: int, seconds: int) -> None:
+    """Run srun at most so long, and show how many of ``count`` nodes have written their file."""
+    before, end = _files(folder), time.monotonic() + seconds
+    progress = Progress(count)
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said) as process:
+            try:
+                while process.poll() is None and time.monotonic() < end:
+                    progress.show(sum(before.get(name) != identity for name, identity in _files(folder).items()))
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(_EVERY)
+            finally:
+                progress.clear()
+                late = process.poll() is None
+                if late:
+                    process.terminate()  # srun passes it on, and gives its nodes back
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(_GRACE)
+                    process.kill()
+        said.seek(0)
+        for line in dict.fromkeys(said.read().decode("utf-8", "replace").splitlines()):
+            if line.strip() and not line.startswith("compat: note:"):
+                print(f"compat: srun: {printable(line.removeprefix('srun: '))}", file=sys.stderr)
+    if late:
+        print(f"compat: srun did not finish within {seconds} s: using the files written so far", file=sys.stderr)
+
+
+_EVERY = 0.3
+
+
+class Progress:
+    """A line on the terminal that says how many nodes have answered; nothing where standard error is not a terminal."""
+
+    def __init__(self, count: int) -> None:
+        self._of = f" of {count}" if count else ""
+        self._shown = ""
+        self._terminal = sys.stderr.isatty()
+        self._began = time.monotonic()
+
+    def show(self, answered: int) -> None:
+        text = f"compat: {answered}{self._of} nodes have answered ({time.monotonic() - self._began:.0f} s)"
+        if self._terminal and text != self._shown:
+            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = text
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 _READY = ("idle", "mix", "mixed")
 
 
-def _states(options: Options) -> dict[str, str]:
-    """Return the nodes of ``--nodelist`` and ``--partition`` with their ``sinfo`` states; empty if it reports none."""
+def _place(options: Options, wanted: tuple[str, ...]) -> tuple[str, dict[str, str], dict[str, str], int | None] | None:
+    """The partition to use, states and addresses of its nodes (those ``wanted``, else all), and its time limit in minutes.
+
+    That is the one asked for, else the default one, or the first that has every node. ``None`` if ``sinfo`` tells nothing, and
+    :class:`InputError` if no partition has all of the nodes.
+    """
     sinfo = shutil.which("sinfo")
     if sinfo is None:
-        return {}
-    command = [sinfo, "--noheader", "--Node", "--format=%N %t"]
+        return None
+    command = [sinfo, "--noheader", "--Node", "--format=%N %t %P %l %o"]
     command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
-    command += [f"--nodes={options.one('nodelist')}"] if options.flag("nodelist") else []
     try:
         said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
-        return {}
-    rows = [line.split() for line in said.splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
+        return None
+    found: dict[str, dict[str, str]] = {}
+    limits: dict[str, int | None] = {}
+    addresses: dict[str, str] = {}
+    default = None
+    for name, state, partition, limit, address in (line.split() for line in said.splitlines() if len(line.split()) == 5):
+        addresses[name] = address
+        default = partition[:-1] if partition.endswith("*") else default
+        found.setdefault(partition.rstrip("*"), {})[name] = state
+        limits[partition.rstrip("*")] = _minutes(limit)
+    if not found:
+        return None
+    order = sorted(found, key=lambda partition: partition != default)
+    fitting = [partition for partition in order if found[partition].keys() >= set(wanted)]
+    if not fitting:
+        raise InputError(f"--nodelist: no partition of Slurm has all of {ranged(wanted)}")
+    states = found[fitting[0]]
+    return fitting[0], {name: states[name] for name in wanted or states}, addresses, limits[fitting[0]]
 
 
-def _said(text: str) -> None:
-    """Print srun's messages once each, without compat's own notes from the nodes."""
-    for line in dict.fromkeys(text.splitlines()):
-        if line.strip() and not line.startswith("compat: note:"):
-            print(f"compat: srun: {printable(line)}", file=sys.stderr)
+def _minutes(limit: str) -> int | None:
+    """``1-00:00:00``, ``2:30:00`` and ``10:00`` in whole minutes; ``None`` for ``infinite``."""
+    days, _, clock = limit.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in (*parts, days or "0")):
+        return None
+    hours, minutes, _ = map(int, ["0", "0", *parts][-3:])
+    return max(1, (int(days or 0) * 24 + hours) * 60 + minutes)
 
 
 def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -175,9 +251,14 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
         for identity in nodes:
             there = NodeAffinitySchedulingStrategy(node_id=identity, soft=False)
             waiting[task.options(scheduling_strategy=there).remote(seconds, probing)] = identity
-        end = time.monotonic() + seconds
+        end, progress = time.monotonic() + seconds, Progress(len(nodes))
         while waiting:
-            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=max(0.0, end - time.monotonic()))
+            progress.show(len(nodes) - len(waiting))
+            left = end - time.monotonic()
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=max(0.0, min(left, 1.0)))
+            if not ready and left > 0:
+                continue
+            progress.clear()
             if not ready:
                 break
             for each in ready:
@@ -198,8 +279,6 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
 
 def facts_here(seconds: int, probing: list[str]) -> str:
     """Run ``compat facts --output`` on this node with the current interpreter, and return the text of the file."""
-    import tempfile
-
     # Ray hides a node's devices from tasks that do not request any
     variables = {name: value for name, value in os.environ.items() if value or not name.endswith("VISIBLE_DEVICES")}
     with tempfile.TemporaryDirectory() as folder:

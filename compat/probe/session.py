@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import tempfile
 import time
@@ -143,6 +144,7 @@ def _on_one(
 
 
 NAMES, COLLECTIVES = "nodes/names", "nodes/collectives"
+_KILLED = "look for the reason on this node: SIGKILL is often a lack of memory (dmesg), or the scheduler"
 _FIX = "open the port, or name an address that all nodes reach (--rendezvous HOST:PORT)"
 
 
@@ -241,6 +243,9 @@ def _judged(
     last = " ".join(ended.last_words)
     if "No module named 'torch" in last or "No module named torch" in last:
         return collectives(COULD_NOT_RUN, "no torch to join the other nodes with")
+    killed = _killed(ended)
+    if killed and not ranks:
+        return collectives(FAILED, f"a process of this node ended by {killed} while it joined the others", _KILLED)
     if not events:
         why = f"the {meeting.nodes} nodes did not meet at {meeting.host}:{meeting.port} within {meeting.limit:.0f} s"
         return collectives(FAILED, f"{why}{_error_in(ended)}", _FIX)
@@ -248,6 +253,17 @@ def _judged(
     stuck = sorted({str(name) for rank, name in reached.items() if all(each["rank"] != rank for each in ranks)})
     crash = f": {ended.last_words[0]}" if not ended.timed_out and "Fatal Python error" in "".join(ended.last_words[:1]) else ""
     return collectives(FAILED, f"a process of this node did not come out of {', '.join(stuck) or 'joining the others'}{crash}")
+
+
+def _killed(ended: Ended) -> str | None:
+    """The signal that ended a process of this node, as torchrun reports it: ``exitcode  : -9 (pid: 25787)``."""
+    for word in ended.last_words:
+        name, _, value = word.partition(":")
+        number = value.split()[0] if value.split() else ""
+        if name.strip() == "exitcode" and number[:1] == "-" and number[1:].isdecimal():
+            with contextlib.suppress(ValueError):
+                return signal.Signals(int(number[1:])).name
+    return None
 
 
 def _error_in(ended: Ended) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -287,7 +288,8 @@ def test_a_machine_writes_itself_as_a_node(tmp_path: Path, compat: Run) -> None:
 def slurm(folder: Path) -> dict[str, str]:
     """Stand-ins: sinfo knows of four nodes, one of them drained; srun starts the task on two of the others, and one fails."""
     programs = {
-        "sinfo": "printf 'n1 idle\\nn2 idle\\nn3 mix\\nn4 drain\\n'",
+        "sinfo": "printf 'n9 idle small 1:00:00 n9\\n%s' \"$(for each in n1=idle n2=idle n3=mix n4=drain; do "
+        'printf "${each%=*} ${each#*=} gpu* 1:00 10.0.0.${each#n}\\n"; done)"',
         "srun": 'printf \'%s\\n\' "$@" > "$LOG"\nwhile [ "${1#--}" != "$1" ]; do shift; done\n'
         'for host in n1 n2; do SLURM_NTASKS=3 SLURMD_NODENAME=$host "$@" || true; done\n'
         "echo 'srun: error: n3: task 2: Exited' >&2\nexit 1",
@@ -304,10 +306,12 @@ def test_srun_is_asked_for_one_task_on_each_node_that_is_there(tmp_path: Path, c
     variables = slurm(tmp_path)
     (tmp_path / "nodes").mkdir()
     node(tmp_path / "nodes", "n3", driver="470.1")  # what it said last week
-    done = compat("fleet", tmp_path / "nodes", "--slurm", "--partition", "gpu", "--format", "json", **variables)
+    done = compat("fleet", tmp_path / "nodes", "--slurm", "--format", "json", **variables)
     log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    assert {"--ntasks-per-node=1", "--nodelist=n[1-3]", "--nodes=3", "--partition=gpu", "--immediate=120"} <= set(log)
-    assert "compat: srun: srun: error: n3: task 2: Exited" in done.stderr
+    assert {"--ntasks-per-node=1", "--nodelist=n[1-3]", "--nodes=3", "--partition=gpu", "--immediate=120", "--time=1"} <= set(
+        log
+    )
+    assert "compat: srun: error: n3: task 2: Exited" in done.stderr
     assert "n4 is not asked: its state in Slurm is drain" in done.stderr
     read = json.loads(done.stdout)
     assert [each["hosts"] for each in read["groups"]] == [["n1", "n2"]]
@@ -315,6 +319,30 @@ def test_srun_is_asked_for_one_task_on_each_node_that_is_there(tmp_path: Path, c
     assert read["missing"] == ["n3", "n4"]
     assert any("n3.json" in note for note in read["notes"])
     assert done.returncode in (1, 3)
+
+
+def test_a_task_that_hangs_is_stopped_at_the_limit(tmp_path: Path, compat: Run) -> None:
+    variables = slurm(tmp_path)
+    srun = tmp_path / "bin" / "srun"
+    text = srun.read_text(encoding="utf-8").replace("exit 1", "trap 'echo given back >&2; exit 1' TERM; sleep 60 & wait")
+    srun.write_text(text, encoding="utf-8")
+    began = time.monotonic()
+    done = compat("fleet", tmp_path / "nodes", "--slurm", "--timeout", "4", **variables)
+    assert time.monotonic() - began < 30
+    assert done.returncode in (1, 3)
+    assert "compat: srun: given back" in done.stderr
+    assert "srun did not finish within 4 s" in done.stderr
+    assert "2 did not answer: n[3-4]" in done.stdout
+
+
+def test_nodes_of_another_partition_than_the_default_one(tmp_path: Path, compat: Run) -> None:
+    variables = slurm(tmp_path)
+    done = compat("fleet", tmp_path / "nodes", "--slurm", "--nodelist", "n9", **variables)
+    log = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert {"--partition=small", "--nodelist=n9"} <= set(log)
+    assert "gathering with srun from 1 node (at most 120 s)" in done.stderr
+    done = compat("fleet", tmp_path / "nodes", "--slurm", "--nodelist", "n[1,9]", **variables)
+    assert (done.returncode, done.stderr) == (2, "compat: --nodelist: no partition of Slurm has all of n[1,9]\n")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pytest
 
 from compat.errors import InputError
 from compat.probe.request import ProbeResult
-from compat.probe.session import Meeting, meeting_at, probe_nodes
+from compat.probe.session import Meeting, _judged, meeting_at, probe_nodes
+from compat.probe.worker import Ended
 from tests.examples import slow
 from tests.probe.conftest import FAULTS, needs
 
@@ -91,3 +92,9 @@ def test_an_interpreter_that_cannot_be_started() -> None:
     (result,) = probe_nodes("/no/such/python", Meeting("127.0.0.1", free_port(), 2, 4.0), 0)
     assert isinstance(result, ProbeResult)
     assert result.status == "could-not-run"
+
+
+def test_a_process_that_was_killed_is_the_cause() -> None:
+    words = ("  rank      : 0 (local_rank: 0)", "  exitcode  : -9 (pid: 25787)  (SIGKILL)", "======")
+    (result,) = _judged([], Ended(1, False, 9.0, words), Meeting("n1", 29400, 2, 30.0), 1, "cpu", 9.0)
+    assert (result.status, result.why) == ("failed", "a process of this node ended by SIGKILL while it joined the others")
