@@ -33,11 +33,10 @@ PATCHING = (
     "vllm", "sglang", "torchao", "gptqmodel", "xformers", "llmcompressor", "compressed-tensors", "hqq", "openrlhf", "lightning",
 )  # fmt: skip
 """Packages that work on the objects of others."""
-_MODELS = re.compile(
-    r"^transformers\.models\.|^diffusers\.(pipelines|models\.(transformers|unets|autoencoders|controlnets))\."
-    r"|^vllm\.model_executor\.models\.|^sglang\.srt\.models\."
-)
+_MODELS = re.compile(r"^transformers\.models\.|^diffusers\.(pipelines|models\.(transformers|unets|autoencoders|controlnets))\.")
 """What is left to the models themselves: there are thousands of these files."""
+_READING = re.compile(r"^vllm\.(model_executor\.)?models\.|^sglang\.srt\.models\.")
+"""Models of which only what they read counts."""
 _SHORTEST = 6
 """Characters of a name that an error can be recognized by."""
 _SHORTEST_READ = 8
@@ -46,7 +45,7 @@ _MOST_SETTING, _MOST_HAVING = 2, 1
 class of torch, no other package's class may have it."""
 _MOST_CHANGED = 6
 """Packages in which a member that is read came or went."""
-_DOCS = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'')
+_DOCS = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|(?m:^[ \t]*#.*$)')
 _BLOCK = re.compile(r"(?m)^(?=(?:async )?def |class )")
 _STATEMENT = re.compile(r"(?m)^[ \t]*(\w[\w.\[\]'\"-]*)\.(\w+)[ \t]*(?::[^=\n]+)?=(?!=)")
 _SET_BY_NAME = re.compile(r"setattr\(\s*([^,()\n]+),\s*['\"](\w+)['\"]")
@@ -167,9 +166,12 @@ class Package:
         for (source, module), mask in places.items():
             if source not in known:
                 known[source] = said_in(store.body(source).decode("utf-8", "replace"))
-            for kept, names in ((self.sets, known[source].sets), (self.reads, known[source].reads)):
-                for name in names:
-                    kept[name][module] |= mask
+            for name in known[source].reads:
+                self.reads[name][module] |= mask
+            if _READING.search(module):
+                continue
+            for name in known[source].sets:
+                self.sets[name][module] |= mask
             for each in known[source].classes:
                 self.classes[module, each] |= mask
         self.own = {name for _, each in self.classes for name in each.members}
