@@ -2,7 +2,8 @@
 
 The function that a row names is run, alone and as it was published, with stand-ins for everything around it: once with facts
 under which the row says that it refuses, once with facts that differ in one. It has to raise (or warn) the first time, and
-not the second. What cannot be run this way is counted apart and is to be read by hand.
+not the second. What cannot be run this way is counted apart and is to be read by hand. An import that nothing declares is
+looked up among the statements that the module always runs.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, s
     source = None if found is None else modules_of(found).get(row["module"])
     if found is None or source is None:
         return NOT_RUN, "the release is not in the store"
+    undeclared = _UNDECLARED.fullmatch(row["condition"]) if not row["function"] else None
+    if undeclared is not None:
+        always = _always_imported(store.body(source).decode("utf-8", "replace"))
+        return (CONFIRMED, "") if undeclared[1] in always else (REFUTED, "not always imported")
     condition = condition_of(row["condition"], open_declared().names)
     pair = facts_on_both_sides(condition)
     if pair is None:
@@ -85,6 +90,20 @@ def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, s
     if bad and not good:
         return CONFIRMED, ""
     return REFUTED, "both sides refuse" if bad else "does not refuse"
+
+
+_UNDECLARED = re.compile(r"\(importlib\.util\.find_spec\('(\w+)'\) is None\)")
+
+
+def _always_imported(source: str) -> set[str]:
+    """Return the top-level modules that the statements of a module import under no condition."""
+    found: set[str] = set()
+    for each in ast.parse(source).body:
+        if isinstance(each, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in each.names)
+        elif isinstance(each, ast.ImportFrom) and not each.level:
+            found.add((each.module or "").partition(".")[0])
+    return found
 
 
 # --- Running a single function of a release.

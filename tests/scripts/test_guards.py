@@ -154,6 +154,18 @@ def test_a_row_is_triggered_in_the_released_code(tmp_path: Path) -> None:
     assert truth.answered(cells, "0.18.0", store)[0] == truth.NOT_RUN
 
 
+def test_an_undeclared_import_is_looked_up_in_the_released_code(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    source = b"import os\nfrom requests.adapters import HTTPAdapter\nif os.name:\n    import ray\n"
+    store.keep(Fetched("trl", "1.0", "trl.whl", None, "2026-01-01", True, 0, 0.0, (), {"trl/client.py": source}))
+    row = {"package": "trl", "module": "trl.client", "function": ""}
+    told = {
+        name: truth.answered({**row, "condition": f"(importlib.util.find_spec('{name}') is None)"}, "1.0", store)[0]
+        for name in ("requests", "ray")
+    }
+    assert told == {"requests": truth.CONFIRMED, "ray": truth.REFUTED}
+
+
 def test_the_shipped_rows_are_well_formed() -> None:
     for path in sorted(tables.FOLDER.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
