@@ -17,6 +17,7 @@ from compat.versions import key_of
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
+    from compat.tables.linked import LinkedTable
 
 
 EXTENSIONS = {
@@ -122,14 +123,10 @@ def exporting(symbol: str) -> list[str]:
     return list(open_symbols().exported.get(symbol, ())) if symbol else []
 
 
-def spans(series: Sequence[str]) -> str:
-    """Return ``2.4 to 2.6``, or ``2.4 only``."""
-    return f"{series[0]} only" if len(series) == 1 else f"{series[0]} to {series[-1]}"
-
-
 _NEW_STRINGS = re.compile(r"NSt7__cxx11|B5cxx11")
 _OLD_STRINGS = re.compile(r"(?<![a-z])Ss(?![a-z])")
 """``std::string`` in the mangled name of a function that was compiled with the C++11 ABI, and without."""
+_STRINGS = re.compile(f"{_NEW_STRINGS.pattern}|{_OLD_STRINGS.pattern}")
 _FIRST_NEW = (2, 7)
 """The first torch whose wheels on the index are compiled with the C++11 ABI."""
 _NEW_BEFORE = ("2.6.0+cu126",)
@@ -215,7 +212,10 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     built = [each for each in (linked.series or () if linked is not None else ()) if not series or each in series] or series
     why = ["The missing symbol belongs to torch's C++ ABI, which changes between releases."]
     if series:
-        why.append(f"Of torch {table.oldest} to {table.newest}, {spans(series)} exports it.")
+        which = f"{series[0]} exports" if len(series) == 1 else f"{series[0]} to {series[-1]} export"
+        why.append(f"Of torch {table.oldest} to {table.newest}, only {which} it.")
+        if torch is not None and series_of(torch) in series and not _STRINGS.search(symbol):
+            why.append(f"The wheels of torch {torch} have it, so another torch was loaded, or this one was compiled locally.")
     if (note := note_on_strings(symbol, torch)) is not None:
         why.append(note)
     fitting = [
@@ -237,7 +237,7 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
         fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
     else:
         fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
-    return question(
+    found = question(
         rule="symptom-undefined-symbol",
         title=f"{name} is compiled for a torch other than the installed one",
         why=" ".join(why),
@@ -247,6 +247,20 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
         evidence=(TORCH,),
         here=where,
     )
+    return replace(found, verdict="hit", confidence="confirmed") if _lacks(torch, symbol, series, table) else found
+
+
+def _lacks(torch: str | None, symbol: str, series: Sequence[str], table: LinkedTable) -> bool:
+    """Whether no wheel of a torch exports a symbol. Those with strings differ between its builds."""
+    from compat.tables.linked import series_of
+
+    if torch is None or not series or _STRINGS.search(symbol):
+        return False
+    public, _, label = torch.partition("+")
+    if not public.replace(".", "").isdecimal() or (label and not label.startswith(("cu", "cpu"))):
+        return False  # a nightly, or compiled from other sources
+    key = key_of(public)
+    return key_of(table.oldest) <= key <= key_of(f"{table.newest}.99") and series_of(torch) not in series
 
 
 def _between(series: Sequence[str]) -> str:

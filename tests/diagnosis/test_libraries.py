@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.loader import exporting, note_on_strings, spans
+from compat.diagnosis.loader import exporting, note_on_strings
 from compat.model import Distribution, Environment, Finding
 from compat.records import replace
 from tests.diagnosis.test_symptoms import said
@@ -29,6 +29,28 @@ def test_an_undefined_symbol_names_the_torch_that_has_it_and_the_release_for_the
     finding = undefined(CHECK, "sgl_kernel/sm100/common_ops.abi3.so", "torch==2.8.0", "sgl-kernel==0.3.20")
     assert "2.10 to" in finding.why
     assert [(fix.package, fix.spec) for fix in finding.fixes][:2] == [("sgl-kernel", "==0.3.18"), ("torch", "==2.10.*")]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "torch", "certain"),
+    [
+        (CHECK, "2.8.0", True),
+        (CHECK, "2.9.1+cu128", True),
+        (CHECK, "2.10.0", False),  # exports it: the copy that ran is another one
+        (CHECK, "2.9.0.dev20250901+cu128", False),
+        (CHECK, "2.9.0a0+50eac811a6.nv25.09", False),
+        (CHECK, "2.99.0", False),
+        (CHECK, "1.13.1", False),
+        (CHECK, None, False),
+        (NEW_STRINGS, "2.5.1", False),  # some builds have it
+        ("_ZN2at12no_such_nameEv", "2.8.0", False),
+    ],
+)
+def test_a_torch_whose_wheels_lack_the_symbol_is_the_cause(symbol: str, torch: str | None, certain: bool) -> None:
+    stated = () if torch is None else (f"torch=={torch}",)
+    finding = undefined(symbol, "sgl_kernel/sm100/common_ops.abi3.so", *stated, "sgl-kernel==0.3.20")
+    assert (finding.verdict == "hit", finding.confidence == "confirmed") == (certain, certain)
+    assert ("The wheels of torch 2.10.0 have it" in finding.why) is (torch == "2.10.0")
 
 
 def test_a_symbol_of_the_other_abi_of_strings_says_which_wheel_loads() -> None:
@@ -59,8 +81,6 @@ def test_the_abi_of_strings(symbol: str, torch: str | None, words: str | None) -
 
 def test_a_symbol_that_is_not_known_has_no_series() -> None:
     assert exporting("_ZN3c109inventedEv") == exporting("") == []
-    assert spans(["2.4"]) == "2.4 only"
-    assert spans(["2.4", "2.5", "2.6"]) == "2.4 to 2.6"
 
 
 def test_a_missing_library_names_the_release_that_is_linked_to_the_cuda_of_torch() -> None:
