@@ -80,6 +80,12 @@ _TASKS = {
 }  # fmt: skip
 """How common each task is among those that a package is used for; the others are rare."""
 _RARE_TASK = 0.1
+_FEATURES = {
+    "default-precision": 0.5, "peft": 0.5, "gradient-accumulation": 0.5, "gradient-checkpointing": 0.4, "device-map": 0.3,
+    "unsloth": 0.3, "vllm": 0.3, "deepspeed": 0.25, "zero-3": 0.25, "zero-2": 0.25, "fsdp": 0.25, "torch-compile": 0.25,
+}  # fmt: skip
+"""How common each feature is in training scripts and configurations; the others are rare."""
+_RARE_FEATURE = 0.15
 
 
 def of_paths(unknown: Iterable[str]) -> float:
@@ -108,7 +114,7 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
     if isinstance(condition, AnyOf):
         return max(_of_condition(each, facts) for each in condition.conditions if holds(each, facts) is None)
     if isinstance(condition, HasFeature):
-        return _FACTS["workload.features"]
+        return _FEATURES.get(condition.name, _RARE_FEATURE)
     if isinstance(condition, HasVariable):
         return _FACTS["variables"]
     if isinstance(condition, HasDevices):

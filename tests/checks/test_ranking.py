@@ -117,6 +117,13 @@ def test_a_package_whose_release_is_open_is_one() -> None:
     assert likelihood(found) >= LEAST, "the newest release is what installers take"
 
 
+@pytest.mark.parametrize(("feature", "asked"), [("peft", True), ("zero-3", True), ("resume", False), ("fsdp2", False)])
+def test_what_few_jobs_use_is_no_question(feature: str, asked: bool) -> None:
+    found = of_rule(f'packages = {{ trl = "<1" }}\nwhen = {{ features = ["{feature}"] }}', there(TRL))
+    assert found.verdict == "possible"
+    assert (likelihood(found) >= LEAST) is asked
+
+
 def test_a_rule_about_one_release_is_no_question_where_the_file_leaves_the_release_open() -> None:
     open_release = Distribution("transformers", specifier=">=4.40")
     found = of_rule('packages = { trl = "<1", transformers = "==4.55.2" }', there(TRL, open_release))
