@@ -60,7 +60,7 @@ class Import:
 
 
 def room_of(module: str) -> str | None:
-    """Return the room of a module such as ``compat.checks.metadata``; ``None`` if the table has none."""
+    """Return the room of a module such as ``compat.checks.requirements``; ``None`` if the table has none."""
     return _PREFIXES.get(module.removeprefix("compat.").partition(".")[0])
 
 

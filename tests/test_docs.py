@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,3 +49,55 @@ def test_nothing_names_the_host_of_an_index() -> None:
         if path.suffix in (".py", ".md", ".toml", ".csv", ".json", ".txt", "") and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace").lower()
             assert not [host for host in hosts if host in text], name
+
+
+# --- Modules that texts name: they move and merge, and a text that names an old one misleads.
+
+_TEXTS = (".md", ".py", ".toml", ".yml", "Makefile")
+_PATH = re.compile(r"(?<![\w/.-])(?:compat|scripts|tests|benchmarks)/(?:[\w*]+/)*(?:[\w*]+\.py|(?=[^\w*<{$]))")
+_DOTTED = re.compile(r"`~?((?:compat|scripts|tests|benchmarks)(?:\.\w+)+)(?:\(\))?`")
+_SIBLING = re.compile(r":mod:`(\w+)`")
+_BARE = re.compile(r"`((?:\w+/)*\w+\.py)`")
+
+
+def _tracked() -> list[str]:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def _names_something(dotted: str) -> bool:
+    """Whether a dotted name is a module, a package, or a name that occurs in one."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:length])
+        source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if source.is_file() or place.is_dir():
+            rest = parts[length : length + 1]
+            return not rest or (
+                source.is_file() and re.search(rf"\b{rest[0]}\b", source.read_text(encoding="utf-8")) is not None
+            )
+    return False
+
+
+def test_modules_that_texts_name_exist() -> None:
+    tracked = _tracked()
+    stale = []
+    for name in tracked:
+        if not name.endswith(_TEXTS) or name == "CHANGELOG.md" or name.startswith("tests/golden/"):
+            continue
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1):
+            missing = [each for each in _PATH.findall(line) if not any(ROOT.glob(each.rstrip("/")))]
+            missing += [each for each in _DOTTED.findall(line) if not _names_something(each)]
+            missing += [
+                each
+                for each in _SIBLING.findall(line)
+                if each not in sys.stdlib_module_names and not any((ROOT / name).parent.glob(f"{each}*"))
+            ]
+            if name in (
+                "CONTRIBUTING.md",
+                "docs/architecture.md",
+                "docs/probes.md",
+            ):  # they also name modules by the end of their paths
+                missing += [each for each in _BARE.findall(line) if not any(f"/{one}".endswith(f"/{each}") for one in tracked)]
+            stale += [f"{name}:{number}: {each}" for each in missing if each != "setup.py"]
+    assert not stale, "\n".join(stale)

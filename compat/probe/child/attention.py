@@ -5,7 +5,7 @@ probability is then off by at most a factor exp(2Δ); rounding p and v·p to a s
 rest:
 
     |error of o| ≤ (exp(2Δ) − 1 + 3·u + γ)·Σ p·|v| + 2·u·|o|
-    Δ = u_s·max|s| + γ_d·scale·‖q‖·max‖k‖,   γ as in :mod:`rounding`
+    Δ = u_s·max|s| + γ_d·scale·‖q‖·max‖k‖,   γ as in :mod:`bounds`
 
 where u is the unit roundoff of the inputs' type, and u_s as well: kernels may round scores to the inputs' type (torch's own
 implementation did so up to 2.4). Kernels scale before or after the product, which Δ covers by its second u_s.

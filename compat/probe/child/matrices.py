@@ -10,7 +10,7 @@ them with at most 2⁻²⁰.
 
 **Real numbers.** Here rounding hides what is smaller than itself. For signs x that are independent of C, Hoeffding's
 inequality bounds a row's residual |Σ x_j e_ij| by λ·√(Σ e_ij²) (probability 1 − 2·exp(−λ²/2)), where |e_ij| is at most
-γ·‖a_i‖·‖b_j‖ + u_out·|c_ij| (:mod:`rounding`). So, with norms over rows and the whole of B,
+γ·‖a_i‖·‖b_j‖ + u_out·|c_ij| (:mod:`bounds`). So, with norms over rows and the whole of B,
 
     |r_i| ≤ λ·(γ·‖A_i‖·‖B‖_F + u_out·‖C_i‖) + λ·(√k + √n)·2⁻⁵³·λ·(‖A_i‖·‖B‖_F + ‖C_i‖)
 
