@@ -109,7 +109,7 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Cas
 
     python = options.one("python")
     place = target_at(python) if python else default_target(os.environ)
-    machine = read_machine(python, matrix)
+    machine = read_machine(python, matrix, states_gpus=options.flag("gpu"))
     environment, more = _told_of(machine.environment, None, options)
     environment, told = placed(environment)
     return Case(

@@ -10,7 +10,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from compat.formats.listing import Listing
     from compat.rules.compiled import Matrix
@@ -72,10 +72,8 @@ def _pasted(name: str) -> Subject:
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)
 
 
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock", "conda-lock.yml", "conda-lock.yaml", "pylock.toml")
 _PROJECTS = (("pyproject.toml", "setup.py", "setup.cfg"), ("Pipfile",))
 """Files of a project, of which the first that lists requirements counts."""
-_LOCKED_BY = {"pyproject.toml": ("uv.lock", "poetry.lock", "pdm.lock"), "Pipfile": ("Pipfile.lock",)}
 _IMAGES = ("dockerfile", "containerfile", "compose", "docker-compose", "cog", "singularity", "apptainer")
 _NO_IMAGE = (".dockerignore", ".md", ".j2", ".jinja", ".tmpl", ".template", ".sh", ".py", ".txt", ".json")
 _MOST = 60
@@ -86,6 +84,8 @@ def files_in(folder: str) -> list[str]:
 
     What a lock file there is made from is left out. :class:`InputError` if there are none, or if the folder cannot be read.
     """
+    from compat.formats.registry import FORMATS
+
     try:
         names = sorted(each.name for each in os.scandir(folder) if each.is_file())
         inner = os.path.join(folder, "requirements")
@@ -94,20 +94,26 @@ def files_in(folder: str) -> list[str]:
         )
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
-    locks = [name for name in _LOCKS if name in names]
-    found = [*locks, *_projects(folder, names, locks), *_requirements([*names, *listed]), *_images(names)]
+    locks = [(name, each) for each in FORMATS if each.is_lock for name in names if each.is_called(name)]
+    sources = {source for _, each in locks if each.program for source in each.load().sources}
+    found = [
+        *(name for name, _ in locks),
+        *_projects(folder, names, sources),
+        *_requirements([*names, *listed]),
+        *_images(names),
+    ]
     if not found:
         raise InputError("is a folder without a lock file, requirements, pyproject.toml, environment.yml or Dockerfile", folder)
     shown = "" if folder in (".", "") else folder
     return [os.path.join(shown, name) for name in found[:_MOST]]
 
 
-def _projects(folder: str, names: list[str], locks: list[str]) -> Iterable[str]:
+def _projects(folder: str, names: list[str], locked: Container[str]) -> Iterable[str]:
     from compat.formats.registry import read_listings
 
     for group in _PROJECTS:
         for name in group:
-            if name not in names or any(lock in locks for lock in _LOCKED_BY.get(name, ())):
+            if name not in names or name in locked:
                 continue
             try:
                 listings = read_listings(os.path.join(folder, name))

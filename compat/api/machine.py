@@ -30,8 +30,11 @@ class Machine:
     notes: tuple[str, ...]
 
 
-def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
-    """Read the machine and the packages of ``python`` (default: the active environment) without starting it."""
+def read_machine(python: str | Target | None, matrix: Matrix, *, states_gpus: bool = False) -> Machine:
+    """Read the machine and the packages of ``python`` (default: the active environment) without starting it.
+
+    ``states_gpus``: ``--gpu`` was passed, so that notes on the hardware found here, which ask for it, are left out.
+    """
     variables = os.environ
     target = python if isinstance(python, Target) else target_at(python) if python else default_target(variables)
     installed = read_installed(target)
@@ -44,7 +47,7 @@ def read_machine(python: str | Target | None, matrix: Matrix) -> Machine:
         driver=hardware.driver, driver_state=hardware.driver_state, cuda_toolkit=hardware.cuda_toolkit,
         variables=relevant(variables, matrix.variables), workload=_workload(variables), folders=installed.folders,
     )  # fmt: skip
-    notes = (*installed.notes, *hardware.notes)
+    notes = installed.notes if states_gpus else (*installed.notes, *hardware.notes)
     return Machine(
         environment=environment,
         label=target.label,

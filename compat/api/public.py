@@ -80,7 +80,7 @@ def doctor(*, command: Sequence[str] | None = None, **options: Option) -> Report
 
     chosen = options_of("doctor", command, options)
     matrix = open_matrix(chosen.values.get("rules", ()))
-    machine = read_machine(chosen.one("python"), matrix)
+    machine = read_machine(chosen.one("python"), matrix, states_gpus=chosen.flag("gpu"))
     return DisplayedReport(*values_of(machine_report(machine.environment, chosen, matrix, machine.notes)))
 
 

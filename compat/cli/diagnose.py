@@ -70,6 +70,6 @@ def _environment(options: Options, matrix: Matrix) -> tuple[Environment | None, 
     if options.flag("python"):
         from compat.api.machine import read_machine
 
-        machine = read_machine(options.one("python"), matrix)
+        machine = read_machine(options.one("python"), matrix, states_gpus=options.flag("gpu"))
         return machine.environment, machine.notes
     return None, ()

@@ -83,10 +83,13 @@ def _show(
 
 
 def _model(given: str | None) -> ModelSize | None:
-    """Return the model whose folder or ``config.json`` ``--model`` gives; ``None`` if it is only a name."""
+    """Return the model whose folder or ``config.json`` ``--model`` gives; ``None`` if it is only a name (``org/model``)."""
     import os
 
-    if given is None or not (os.path.exists(given) or given.startswith((".", "/", "~")) or given.endswith(".json")):
+    if given is None:
+        return None
+    is_nested = given.count("/") > 1 and "://" not in given  # deeper than the name of a model on a hub
+    if not (os.path.exists(given) or given.startswith((".", "/", "~")) or given.endswith(".json") or is_nested):
         return None
     from compat.workload.model_files import read_model
 
@@ -139,7 +142,7 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
         return environment, None, notes
     from compat.api.machine import read_machine
 
-    machine = read_machine(options.one("python"), matrix)
+    machine = read_machine(options.one("python"), matrix, states_gpus=options.flag("gpu"))
     notes = machine.notes
     if options.flag("deep"):
         if not machine.running:

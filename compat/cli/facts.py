@@ -123,7 +123,7 @@ def _read(kind: str, name: str, options: Options) -> Iterator[tuple[Environment,
     if kind == "machine":
         from compat.api.machine import read_machine
 
-        machine = read_machine(options.one("python"), matrix)
+        machine = read_machine(options.one("python"), matrix, states_gpus=options.flag("gpu"))
         yield machine.environment, machine.notes
         return
     subject = read_subject(kind, name, matrix)

@@ -133,6 +133,15 @@ class Registered:
     shebang: bytes = b""
     program: str | None = None
 
+    @property
+    def is_lock(self) -> bool:
+        """Whether it is a lock file."""
+        return "lock" in self.kind
+
+    def is_called(self, name: str) -> bool:
+        """Whether a file has one of its plain names, without a prefix or an infix (``uv.lock``, not ``old.uv.lock``)."""
+        return any(name.lower() == pattern.lstrip("*") for pattern in self.names)
+
     def load(self) -> Format:
         """Import the module and return the format."""
         from importlib import import_module

@@ -8,6 +8,7 @@ import pytest
 
 from compat.api.inputs import files_in
 from compat.errors import InputError
+from compat.formats import registry
 
 PROJECT = "[project]\nname = 'toy'\ndependencies = ['torch==2.2.0']\n"
 SETUP = "from setuptools import setup\nsetup(install_requires=['torch==2.2.0'])\n"
@@ -20,6 +21,8 @@ SETUP = "from setuptools import setup\nsetup(install_requires=['torch==2.2.0'])\
         ({"pyproject.toml": PROJECT, "setup.py": SETUP}, ["pyproject.toml"]),
         ({"pyproject.toml": "[tool.ruff]\n", "setup.py": SETUP, "setup.cfg": "[options]\n"}, ["setup.py"]),
         ({"pyproject.toml": "not toml", "setup.py": SETUP}, ["pyproject.toml", "setup.py"]),
+        ({"pixi.lock": "", "pyproject.toml": PROJECT}, ["pixi.lock"]),
+        ({"pylock.toml": "", "conda-lock.yaml": "", "old.uv.lock": ""}, ["pylock.toml", "conda-lock.yaml"]),
         ({"Pipfile": "[packages]\ntorch = '*'\n", "Pipfile.lock": "{}"}, ["Pipfile.lock"]),
         (
             {"requirements.in": "", "requirements.txt": "", "requirements-dev.in": "", "requirements/gpu.txt": "", "a.txt": ""},
@@ -37,6 +40,14 @@ def test_locks_before_sources_before_images(tmp_path: Path, files: dict[str, str
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert [str(Path(each).relative_to(tmp_path)) for each in files_in(str(tmp_path))] == expected
+
+
+def test_a_registered_lock_format_is_found_with_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = registry.Registered("toy.lock", "locks.pdm:PdmLock", ("*toy.lock",), program="toy")
+    monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, toy))
+    for name in ("pyproject.toml", "toy.lock"):
+        (tmp_path / name).write_text(PROJECT)
+    assert [Path(each).name for each in files_in(str(tmp_path))] == ["toy.lock"]
 
 
 def test_a_folder_without_such_files_is_an_error(tmp_path: Path) -> None:

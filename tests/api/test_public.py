@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import compat
-from compat.api import public
+from compat.api import machine, public
 from compat.errors import InputError
+from compat.machine.hardware import Hardware
 from compat.model import Accelerator, Distribution, Environment
 from tests.conftest import ROOT
 from tests.index.server import IndexServer
@@ -45,6 +46,12 @@ def test_the_command_that_is_about_to_run_is_read(tmp_path: Path, monkeypatch: p
     report = compat.check(environment, command=["torchrun", "--nproc-per-node", "2", "train.py"])
     assert report.environment.workload is not None
     assert report.environment.workload.launcher == "torchrun"
+
+
+def test_no_note_asks_for_a_gpu_that_was_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "read_hardware", lambda variables: Hardware(notes=("No GPU was found; pass --gpu.",)))
+    assert "No GPU was found; pass --gpu." in compat.doctor().notes
+    assert "No GPU was found; pass --gpu." not in compat.doctor(gpu="A100:2").notes
 
 
 def test_what_cannot_be_used_is_refused() -> None:

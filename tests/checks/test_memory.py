@@ -83,7 +83,12 @@ def test_doctor_shows_the_estimates(folder: Path, compat: Run) -> None:
     assert "8.03 billion" in compat("doctor", "--model", folder, "--gpu", "RTX 4090", "--format", "html").stdout
 
 
-@pytest.mark.parametrize("name", ["./nothing", "/nothing/config.json", "config.json"])
+@pytest.mark.parametrize("name", ["org/name", "s3://bucket/models/name"])
+def test_the_name_of_a_model_is_not_a_folder(compat: Run, name: str) -> None:
+    assert compat("doctor", "--model", name, "--gpu", "RTX 4090").stderr == ""
+
+
+@pytest.mark.parametrize("name", ["./nothing", "/nothing/config.json", "config.json", "models/org/name"])
 def test_a_folder_that_is_none(tmp_path: Path, compat: Run, name: str) -> None:
     done = compat("doctor", "--model", name, cwd=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
