@@ -2,8 +2,8 @@
 
 It knows the product by its command line alone, so that the product may be rebuilt behind it. Answers to inputs of our own
 are committed in ``tests/golden/answers``; those that are long, slow or about files of ``../shared`` are kept in ``--store``,
-outside git. After a wanted change ``--record`` writes the answers anew and says which of them changed. The inputs are listed
-by ``scripts/golden_inputs.py``.
+outside git. After a wanted change ``--record`` writes the answers anew and says which of them changed, and copies the help of
+every command into its page in ``docs/commands``. The inputs are listed by ``scripts/golden_inputs.py``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import Any
 from scripts.golden_inputs import GOLDEN, ROOT, SHARED, Input, of_shared, ours
 
 ANSWERS = GOLDEN / "answers"
+PAGES = ROOT / "docs" / "commands"
 SHOWN = 20
 """How many differences are printed in full, and of each of them how many lines below."""
 LINES = 40
@@ -199,6 +200,19 @@ def write(path: Path, recorded: Mapping[str, str]) -> None:
     path.write_text("".join(f"=== {name}\n{text}" for name, text in recorded.items()), encoding="utf-8")
 
 
+def write_help() -> list[str]:
+    """Copy the help of every command into its page; returns the names of the pages that changed."""
+    changed = []
+    for page in sorted(PAGES.glob("*.md")):
+        before = page.read_text(encoding="utf-8")
+        shown = run((page.stem, "--help"), None)[1]
+        now = re.sub(r"(?s)(?<=```\n)usage: .*?(?=```)", lambda _: shown, before)  # noqa: B023
+        if now != before:
+            page.write_text(now, encoding="utf-8")
+            changed.append(page.name)
+    return changed
+
+
 @dataclass(frozen=True)
 class Difference:
     group: str
@@ -272,6 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found += differing
         if differing and words.record:
             write(path, now)
+    if words.record:
+        for page in write_help():
+            print(f"changed docs/commands/{page}: its help")
     if not (words.only or words.record):
         found += [Difference(path.stem, "the group", _GONE, ()) for path in _left_over(groups)]
     if not (words.quick or words.only or SHARED.is_dir()):

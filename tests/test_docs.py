@@ -30,7 +30,8 @@ def test_the_transcript_in_the_readme_is_real(compat: Run) -> None:
 def test_every_command_has_a_page_with_its_help(compat: Run, command: object) -> None:
     page = (ROOT / "docs" / "commands" / f"{command.name}.md").read_text(encoding="utf-8")  # type: ignore[attr-defined]
     shown = "usage: " + page.split("```\nusage: ")[1].split("\n```")[0]
-    assert shown == compat(command.name, "--help").stdout.rstrip()  # type: ignore[attr-defined]
+    help_text = compat(command.name, "--help").stdout.rstrip()  # type: ignore[attr-defined]
+    assert shown == help_text, "python -m scripts.golden --quick --record copies it"
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -41,9 +41,18 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     monkeypatch.setattr(golden, "ours", lambda: {"small": inputs})
     monkeypatch.setattr(golden, "ANSWERS", tmp_path)
+    monkeypatch.setattr(golden, "PAGES", tmp_path)
     assert golden.main(["--quick", "--record"]) == 0
     assert golden.main(["--quick"]) == 0
     return tmp_path / "small.txt"
+
+
+def test_recording_copies_the_help_into_the_pages(recorded: Path) -> None:
+    page = recorded.parent / "mcp.md"
+    page.write_text("# compat mcp\n\n```\nusage: an old one\n```\n\nMore.\n")
+    assert golden.main(["--quick", "--record"]) == 0
+    assert page.read_text().startswith("# compat mcp\n\n```\nusage: compat mcp [OPTIONS]\n")
+    assert page.read_text().endswith("\n```\n\nMore.\n")
 
 
 def test_a_changed_answer_is_shown_and_recorded_where_it_is_wanted(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
