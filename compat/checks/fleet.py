@@ -114,8 +114,8 @@ class Comparison:
     command: Callable[[str, Nodes], str | None] | None = None
 
     def finding(self, nodes: Nodes, values: Sequence[Value], ranged: Ranged) -> Finding:
-        """The finding, with the rarest values first: those nodes have to change."""
-        ordered = sorted(values, key=lambda value: (len(value.hosts), value.text))
+        """The finding, with the rarest values first: those nodes have to change. Of two as common, a package is installed."""
+        ordered = sorted(values, key=lambda value: (len(value.hosts), value.text != "absent", value.text))
         shown = [f"{value.text} on {ranged(value.hosts)}" for value in ordered[:_SHOWN]]
         more = len(ordered) - len(shown)
         command = self.command(ordered[-1].text, nodes) if self.command else None

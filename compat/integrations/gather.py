@@ -8,6 +8,7 @@ used instead.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 
 from compat.api.fleet import Gathered, expand, ranged
 from compat.errors import InputError, Undecided, printable
+from compat.machine.node import KEY
+from compat.output.stream import dumped
 
 if TYPE_CHECKING:
     from compat.api.commands import Options
@@ -233,8 +236,11 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
     except ModuleNotFoundError:
         raise InputError("--ray: ray is not installed in this environment") from None
+    address = options.one("address") or os.environ.get("RAY_ADDRESS") or "auto"
+    if address != "auto":
+        _try_address(address, seconds)
     try:
-        ray.init(address=options.one("address") or "auto", log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as problem:  # Ray also raises plain ones if the node it attaches to is shutting down
         reason = str(problem).partition("\n")[0] or type(problem).__name__
         raise Undecided(f"Ray: no cluster was reached ({reason})") from None
@@ -246,6 +252,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
             identity: str(each.get("NodeName") or each.get("NodeManagerHostname") or identity)
             for identity, each in nodes.items()
         }
+        hosts = [each.get("NodeManagerHostname") for each in nodes.values()]
         task = ray.remote(num_cpus=0, max_retries=0)(facts_here)
         waiting: dict[object, str] = {}
         for identity in nodes:
@@ -264,7 +271,8 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
             for each in ready:
                 identity = waiting.pop(each)
                 try:
-                    _keep(folder, identity, ray.get(each))
+                    shared = hosts.count(nodes[identity].get("NodeManagerHostname")) > 1
+                    _keep(folder, identity, ray.get(each), names[identity] if shared else None)
                 except Exception as problem:
                     first = (str(problem).strip().splitlines() or [type(problem).__name__])[-1]
                     silent.append(names[identity])
@@ -275,6 +283,20 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
     finally:
         ray.shutdown()
     return (), tuple(silent)
+
+
+def _try_address(address: str, seconds: int) -> None:
+    """Connect in another process, as ``ray.init`` keeps trying and cannot be interrupted; :class:`Undecided` if it fails."""
+    connecting = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", connecting, address], capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Undecided(f"Ray: no cluster was reached at {printable(address)} within {seconds} s") from None
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise Undecided(f"Ray: no cluster was reached at {printable(address)} ({printable(reason[:200])})")
 
 
 def facts_here(seconds: int, probing: list[str]) -> str:
@@ -293,9 +315,13 @@ def facts_here(seconds: int, probing: list[str]) -> str:
             return file.read()
 
 
-def _keep(folder: str, identity: str, text: str) -> None:
-    """Write a node's answer under Ray's name for the node, since several nodes of a cluster may share a host."""
+def _keep(folder: str, identity: str, text: str, name: str | None) -> None:
+    """Write a node's answer under Ray's identity of it. ``name`` is what Ray calls it, if several nodes share the host."""
     path = os.path.join(folder, f"{identity[:40]}.json")
+    if name is not None:
+        described = json.loads(text)
+        described[KEY]["host"] = name
+        text = dumped(described)
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.part", path)

@@ -154,6 +154,13 @@ def test_the_command_gives_the_odd_node_what_the_others_have(tmp_path: Path, cha
     assert [fix.command for fix in finding.fixes] == [command]
 
 
+def test_a_package_that_every_second_node_lacks_is_installed(tmp_path: Path) -> None:
+    node(tmp_path, "a", stack={"vllm": "0.8.5"})
+    node(tmp_path, "b")
+    (finding,) = fleet(tmp_path).differences
+    assert (finding.here, finding.fixes[0].command) == ("absent on b; 0.8.5 on a", 'pip install "vllm==0.8.5"')
+
+
 def test_nodes_of_two_architectures(tmp_path: Path) -> None:
     for number in range(3):
         node(tmp_path, f"node{number}")

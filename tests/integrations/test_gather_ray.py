@@ -62,3 +62,15 @@ def test_a_node_that_is_killed_meanwhile_is_named(cluster: Any, tmp_path: Path) 
     code, read = gathered(cluster, tmp_path, "--timeout", "20")
     assert read["nodes"] + len(read["missing"]) in (2, 3)  # 2: it was gone before Ray was asked
     assert code == (3 if read["missing"] else 0)
+
+
+def test_nodes_that_share_a_host_have_the_names_that_ray_gives_them(cluster: Any, tmp_path: Path) -> None:
+    gathered(cluster, tmp_path, "--timeout", "60")
+    hosts = {json.loads(path.read_text())["node"]["host"] for path in tmp_path.glob("*.json")}
+    assert hosts == {"head", "worker1", "worker2"}
+
+
+def test_an_address_where_no_cluster_answers_is_not_waited_for(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "compat", "fleet", str(tmp_path), "--ray", "--address", "127.0.0.1:1", "--timeout", "8"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (3, "compat: undecided: Ray: no cluster was reached at 127.0.0.1:1 within 8 s\n")
