@@ -285,13 +285,4 @@ def _wanted_cuda(stack: Stack) -> set[str]:
         return {stack.flavour.numbered}
     if stack.flavour.cuda or (stack.torch is not None and stack.torch.source is not None and own_build(stack.torch)):
         return set()
-    found: set[str] = set()
-    for device in stack.devices:
-        serving = {
-            build.cuda
-            for release in stack.tables.torch
-            for build in stack.tables.torch_builds(release)
-            if build.cuda and stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
-        }
-        found |= serving
-    return found
+    return set().union(*(stack.tables.cudas_for(device.compute_capability or "") for device in stack.devices))

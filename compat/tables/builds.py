@@ -79,6 +79,7 @@ class CodeTables:
         self.capabilities = tables["capabilities"]
         self.floors = tables["floors"]
         self._runs = tables["runs_on"]
+        self._cudas: dict[str, frozenset[str]] = {}
 
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
         """Return the wheels of a torch release."""
@@ -103,6 +104,15 @@ class CodeTables:
         return any(_fits(code, number, fitting) for code in codes) or any(
             int(code) <= int(number) for code in ptx if code.isdecimal()
         )
+
+    def cudas_for(self, capability: str) -> frozenset[str]:
+        """Return the CUDA releases for which some torch has code for a device."""
+        found = self._cudas.get(capability)
+        if found is None:
+            builds = (build for release in self.torch for build in self.torch_builds(release) if build.cuda)
+            found = frozenset(each.cuda for each in builds if self.runs(capability, each.codes, each.ptx, each.cuda))
+            self._cudas[capability] = found
+        return found
 
     def has_rocm(self, gfx: str | None) -> bool:
         """Whether some wheel of torch for ROCm has code for a target."""
