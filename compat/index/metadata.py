@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from packaging.markers import Marker
-from packaging.requirements import Requirement as ParsedRequirement
-from packaging.version import InvalidVersion, Version
-
 from compat.model import normalized
 from compat.redact import excerpt
 
 if TYPE_CHECKING:
+    from packaging.markers import Marker
     from packaging.metadata import RawMetadata
 
 
@@ -134,6 +131,8 @@ def parse_metadata(body: bytes, file: File, origin: str) -> Metadata:
 @lru_cache(maxsize=1 << 16)
 def parse_requirement(text: str) -> Requirement:
     """Parse and normalize a requirement; ``ValueError`` with the text and the reason if it is invalid."""
+    from packaging.requirements import Requirement as ParsedRequirement  # cached requirements are not parsed again
+
     text = " ".join(text.split())
     shown = repr(text if len(text) < 200 else f"{excerpt(text, 200)}…")
     if len(text) > LONGEST or text.count("(") > DEEPEST:
@@ -156,12 +155,14 @@ def _evaluated(marker: Marker) -> None:
 
 
 def _same_release(raw: RawMetadata, file: File) -> None:
+    from packaging.version import Version
+
     name, version = raw.get("name"), raw.get("version")
     if not name or not version:
         raise Unread(f"{file.filename}: its metadata has no name and version")
     try:
         same = normalized(name.strip()) == file.name and Version(version) == Version(file.version)
-    except (InvalidVersion, ValueError):
+    except ValueError:
         same = False
     if not same:
         raise Unread(f"{file.filename}: its metadata belongs to {excerpt(name.strip(), 100)} {excerpt(version.strip(), 100)}")
