@@ -133,10 +133,15 @@ _NEW_BEFORE = ("2.6.0+cu126",)
 """Wheels of torch's own index that were compiled with it before."""
 
 
+def _is_of_an_index(torch: str) -> bool:
+    """Whether the label of a torch is one that its own index or the default one gives."""
+    label = torch.partition("+")[2]
+    return not label or label.startswith(("cu", "cpu"))
+
+
 def note_on_strings(symbol: str, torch: str | None) -> str | None:
     """Explain a symbol whose strings have the other C++ ABI than the wheels of the installed torch."""
-    label = (torch or "").partition("+")[2]
-    if torch is None or (label and not label.startswith(("cu", "cpu"))):
+    if torch is None or not _is_of_an_index(torch):
         return None
     numbers = _FIRST_NEW if torch in _NEW_BEFORE else tuple(int(part) for part in torch.split(".")[:2] if part.isdecimal())
     if _NEW_STRINGS.search(symbol) and numbers < _FIRST_NEW:
@@ -212,8 +217,8 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     built = [each for each in (linked.series or () if linked is not None else ()) if not series or each in series] or series
     why = ["The missing symbol belongs to torch's C++ ABI, which changes between releases."]
     if series:
-        which = f"{series[0]} exports" if len(series) == 1 else f"{series[0]} to {series[-1]} export"
-        why.append(f"Of torch {table.oldest} to {table.newest}, only {which} it.")
+        exporters = f"{series[0]} exports" if len(series) == 1 else f"{series[0]} to {series[-1]} export"
+        why.append(f"Of torch {table.oldest} to {table.newest}, only {exporters} it.")
         if torch is not None and series_of(torch) in series and not _STRINGS.search(symbol):
             why.append(f"The wheels of torch {torch} have it, so another torch was loaded, or this one was compiled locally.")
     if (note := note_on_strings(symbol, torch)) is not None:
@@ -256,8 +261,8 @@ def _lacks(torch: str | None, symbol: str, series: Sequence[str], table: LinkedT
 
     if torch is None or not series or _STRINGS.search(symbol):
         return False
-    public, _, label = torch.partition("+")
-    if not public.replace(".", "").isdecimal() or (label and not label.startswith(("cu", "cpu"))):
+    public = torch.partition("+")[0]
+    if not public.replace(".", "").isdecimal() or not _is_of_an_index(torch):
         return False  # a nightly, or compiled from other sources
     key = key_of(public)
     return key_of(table.oldest) <= key <= key_of(f"{table.newest}.99") and series_of(torch) not in series

@@ -363,7 +363,9 @@ class Notebook(InstallFormat):
         return read_notebook(path, text)
 
     def collect(self, script: InstallScript) -> None:
-        script.escape = _escaped
+        import json
+
+        script.escape = lambda text: json.dumps(text)[1:-1]
         mark = len(script.text) - len(script.text.removeprefix("\ufeff"))
         cells, _ = code_cells(script.path, script.text[mark:])
         for cell in cells:
@@ -371,7 +373,3 @@ class Notebook(InstallFormat):
             source = _source(script.text, replace(cell, spans=spans))
             for part in _shell_parts(cell, source) if spans else ():
                 script.read(part)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from compat.api.fleet import Gathered, expand, ranged
@@ -252,7 +253,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
             identity: str(each.get("NodeName") or each.get("NodeManagerHostname") or identity)
             for identity, each in nodes.items()
         }
-        hosts = [each.get("NodeManagerHostname") for each in nodes.values()]
+        hosts = Counter(each.get("NodeManagerHostname") for each in nodes.values())
         task = ray.remote(num_cpus=0, max_retries=0)(facts_here)
         waiting: dict[object, str] = {}
         for identity in nodes:
@@ -271,7 +272,7 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
             for each in ready:
                 identity = waiting.pop(each)
                 try:
-                    shared = hosts.count(nodes[identity].get("NodeManagerHostname")) > 1
+                    shared = hosts[nodes[identity].get("NodeManagerHostname")] > 1
                     _keep(folder, identity, ray.get(each), names[identity] if shared else None)
                 except Exception as problem:
                     first = (str(problem).strip().splitlines() or [type(problem).__name__])[-1]
