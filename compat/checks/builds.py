@@ -62,13 +62,14 @@ def judge(facts: Facts) -> Iterator[Finding]:
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.checks import gpu_code, loading
+    from compat.checks import gpu_code, images, loading
     from compat.tables.builds import open_code_tables
     from compat.tables.linked import open_linked
 
     stack = stack_of(facts, open_code_tables())
     yield from gpu_code.judge(stack)
     yield from driver_findings(stack)
+    yield from images.judge(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     yield from _overwritten(stack)

@@ -113,6 +113,9 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
         return Flavour(labelled, certain=True)
     published = tables.torch_builds(release)
     kind = None if torch.source is None else torch.source.kind
+    if kind == "image" and not local and (stated := _stated(torch, facts)) is not None:
+        # the project's own images contain the published build that their tag names
+        return Flavour(stated, certain=any(build.cuda == stated for build in published))
     if kind == "image" and not local and facts.environment.cuda_toolkit:
         # an image usually contains a published build for its own toolkit
         toolkit = ".".join(facts.environment.cuda_toolkit.split(".")[:2])
@@ -137,6 +140,24 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     if default is None:
         return Flavour(None)
     return Flavour(default or "cpu", certain=certain and facts.environment.os == "linux")
+
+
+_OWN_IMAGES = ("pytorch/pytorch", "vllm/vllm-openai")
+"""Images whose torch is the published wheel for the CUDA that their tag or release implies."""
+
+
+def _stated(torch: Distribution, facts: Facts) -> str | None:
+    """The CUDA of the torch in an image that states it; ``None`` for images of others, who also build torch themselves."""
+    image = image_of(torch)
+    repository = image.partition("@")[0].rpartition(":")[0]
+    cuda = torch.extra.get("cuda")
+    return str(cuda) if cuda and repository.endswith(_OWN_IMAGES) and facts.environment.os in (None, "linux") else None
+
+
+def image_of(copy: Distribution) -> str:
+    """The image that contains a distribution; "" if it is from elsewhere or unknown."""
+    source = copy.source
+    return str(source.details.get("image", "")) if source is not None and source.kind == "image" else ""
 
 
 def index_label(copy: Distribution) -> str:
@@ -249,6 +270,20 @@ def driver_findings(stack: Stack) -> Iterator[Finding]:
     yield from _shadowed(stack)
 
 
+_FORWARD = " On data-centre GPUs, the forward-compatibility libraries of the image may help."
+
+
+def _of_consumers(stack: Stack) -> bool:
+    """Whether all GPUs are consumer cards, on which forward compatibility fails with error 804."""
+    if not stack.devices:
+        return False
+    from compat.machine.gpu_names import lookup
+    from compat.tables.hardware import open_gpus
+
+    found = [lookup(open_gpus(), each.name or "").names for each in stack.devices]
+    return all(names and all(name.startswith(("GeForce", "NVIDIA TITAN", "TITAN")) for name in names) for names in found)
+
+
 def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
     cuda = stack.flavour.numbered
     floor = None if cuda is None else stack.tables.floor(cuda)
@@ -256,6 +291,10 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         return
     known = {build.cuda for build in stack.builds() if build.cuda}
     certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
+    # an image may contain NVIDIA's forward-compatibility libraries, which work on data-centre GPUs only
+    rescued = bool(image_of(stack.torch)) and not _of_consumers(stack)
+    missing = () if certain and not rescued else ("accelerators",) if certain and not stack.devices else ("build",)
+    certain = not missing
     older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
     release = stack.release
     fixes = [torch_for(release, each, f"the build for CUDA {each}") for each in older[:1]]
@@ -270,12 +309,12 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         effect="crash",
         title=f"The driver is too old for this torch: CUDA {major(cuda)} needs {floor} or newer",
         why=f"torch {release} is built for CUDA {cuda}. Older drivers only work down to the minimum of each major release of "
-        "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old.",
+        "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old." + (_FORWARD if rescued else ""),
         confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("driver", "build"),
-        missing=() if certain else ("build",),
-        unknown=() if certain else ("build.torch",),
+        missing=missing,
+        unknown=("build.torch",) if missing else (),
         fixes=tuple(fixes),
         evidence=(_GUIDE,),
         here=f"torch {stack.torch.version}, driver {stack.facts.environment.driver}",

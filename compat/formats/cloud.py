@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.formats.installs.files import InstallFormat
+from compat.formats.instances import gpus_of_instance
 from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version, variables_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
@@ -91,6 +92,9 @@ class SkyPilot(_TaskFormat):
         resources = task.document.inner(task.root.get("resources"), "resources")
         image = task.document.text(resources.get("image_id"), "image_id") or ""
         gpus = _sky_devices(task, resources.get("accelerators"))
+        if "accelerators" not in resources:
+            on = gpus_of_instance(task.document.text(resources.get("instance_type"), "instance_type"))
+            gpus = None if on is None else devices(*on)
         nodes, each = count_of(task.text("num_nodes") or "1"), len(gpus or ()) or None
         scheduler = _numbers({"SKYPILOT_NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": each})
         return task.listing(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
+from compat.formats.instances import gpus_of_instance
 from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of, variables_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+_INSTANCE = "node.kubernetes.io/instance-type"
 _PRODUCTS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name")
 """Node labels that name the GPU."""
 _DEEPEST = 12
@@ -196,6 +198,8 @@ class _Resource:
         for label in _PRODUCTS:
             if label in labels:
                 return _gpu_name(document.text(labels[label], label))
+        if _INSTANCE in labels and (on := gpus_of_instance(document.text(labels[_INSTANCE], _INSTANCE))) is not None:
+            return on[0]
         found: list[str | None] = []
         needed = pod
         for part in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):

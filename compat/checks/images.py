@@ -1,0 +1,77 @@
+"""Findings about the container image that a stack is from: its vendor and the age of its CUDA against the GPU."""
+
+from __future__ import annotations
+
+from compat.checks.torch_build import Stack, image_of, name_and_code, named
+from compat.model import Finding, Fix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLACKWELL = 10
+_GUIDE = "https://docs.nvidia.com/cuda/blackwell-compatibility-guide/"
+_ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html"
+
+
+def judge(stack: Stack) -> Iterator[Finding]:
+    copies = stack.facts.environment.distributions or ()
+    image, package = next(((image, each) for each in copies if (image := image_of(each))), ("", None))
+    if package is None:
+        return
+    yield from _vendor(stack, image)
+    yield from _before_the_gpu(stack, image)
+
+
+def _repository(image: str) -> str:
+    """The last two parts of an image's name: ``nvidia/pytorch``."""
+    folder, _, last = image.partition("@")[0].rpartition("/")
+    return f"{folder.rpartition('/')[2]}/{last.partition(':')[0]}".lower()
+
+
+def _vendor(stack: Stack, image: str) -> Iterator[Finding]:
+    """An image for one vendor's GPUs with only GPUs of the other."""
+    folder = _repository(image).partition("/")[0]
+    built = {"rocm": "amd", "nvidia": "nvidia"}.get(folder)
+    devices = stack.facts.accelerators() or ()
+    vendors = {each.vendor for each in devices}
+    if built is None or len(vendors) != 1 or not vendors <= {"amd", "nvidia"} - {built}:
+        return
+    platform, other = ("ROCm", "CUDA") if built == "amd" else ("CUDA", "ROCm")
+    yield Finding(
+        rule="image-vendor", origin="build", verdict="hit", severity="error", effect="slow",
+        title=f"This image is built for {platform}, and {named(devices[0])} needs one for {other}",
+        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
+        confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "build"),
+        fixes=(Fix("config", text=f"start from an image for {other}"),),
+        evidence=(_ROCM,), here=f"{image}, {named(devices[0])}",
+    )  # fmt: skip
+
+
+def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
+    """An image of NVIDIA whose CUDA is older than the GPU's architecture: torch has PTX for it, and no code."""
+    toolkit = stack.facts.environment.cuda_toolkit
+    if _repository(image) != "nvidia/pytorch" or toolkit is None:
+        return
+    key = tuple(int(part) for part in toolkit.split(".")[:2])
+    for device in stack.devices:
+        capability = device.compute_capability or ""
+        releases = [tuple(int(part) for part in each.split(".")) for each in stack.tables.cudas_for(capability)]
+        if int(capability.partition(".")[0]) < _BLACKWELL or not releases or key >= min(releases):
+            continue
+        first = ".".join(map(str, min(releases)))
+        yield Finding(
+            rule="image-before-gpu", origin="build", verdict="hit", severity="warning", effect="crash",
+            title=f"This image is older than {name_and_code(device)}: its code needs CUDA {first}, the image has {toolkit}",
+            why="Its torch has PTX, which the driver compiles when the program starts. Libraries and extensions without PTX "
+            "fail: no kernel image is available for execution on the device.",
+            confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
+            fixes=(Fix("config", text=f"start from a release of the image with CUDA {first} or newer"),),
+            evidence=(_GUIDE,), here=f"{image}, {named(device)}",
+        )  # fmt: skip
+        return
+
+
+def _packages(stack: Stack, image: str) -> dict[str, str | None]:
+    """The distributions that the image brings."""
+    return {each.name: each.version for each in stack.facts.environment.distributions or () if image_of(each) == image}

@@ -1,0 +1,56 @@
+"""What is found about the image a stack is from: its CUDA against the driver and the GPU, and its vendor."""
+
+import pytest
+
+import compat
+from compat.formats.docker.base_images import known_stack
+from compat.model import Accelerator
+from compat.records import replace
+
+PYTORCH = "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"
+DEVEL = "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-devel"
+VLLM = "vllm/vllm-openai:v0.10.1"
+NGC = "nvcr.io/nvidia/pytorch:23.10-py3"
+ROCM = "docker.io/rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0"
+
+
+def found(image: str, *gpus: str, driver: str | None = None) -> dict[str, str]:
+    devices = tuple(Accelerator(name=name) for name in gpus) or None
+    report = compat.check(replace(known_stack(image), accelerators=devices, driver=driver, machine="x86_64"))
+    about = ("build-torch-", "image-")
+    return {each.rule: f"{each.verdict} {each.severity}" for each in report.findings if each.rule.startswith(about)}
+
+
+@pytest.mark.parametrize("image", [PYTORCH, DEVEL, VLLM])
+def test_the_driver_of_an_image_that_states_its_cuda(image: str) -> None:
+    """Forward compatibility may help data-centre GPUs, and never consumer cards."""
+    assert found(image, "RTX 4090", driver="470.82")["build-torch-driver"] == "hit error"
+    assert found(image, "A100", driver="470.82")["build-torch-driver"] == "possible error"
+    assert found(image, driver="470.82")["build-torch-driver"] == "possible error"
+    assert "build-torch-driver" not in found(image, "RTX 4090", driver="535.104.05")  # minor-version compatibility
+
+
+@pytest.mark.parametrize(
+    ("image", "gpu", "expected"),
+    [
+        (PYTORCH, "B200", {"build-torch-gpu": "hit error"}),
+        (PYTORCH, "RTX 5090", {"build-torch-gpu": "hit error"}),
+        (PYTORCH, "H100", {}),
+        (PYTORCH, "MI300X", {"build-torch-vendor": "hit error"}),
+        (VLLM, "B200", {}),
+        (NGC, "B200", {"image-before-gpu": "hit warning"}),
+        (NGC, "H100", {}),
+        (NGC.replace("23.10", "24.12"), "RTX 5090", {"image-before-gpu": "hit warning"}),
+        (NGC.replace("23.10", "25.01"), "RTX 5090", {}),
+        (NGC, "MI300X", {"image-vendor": "hit error"}),
+        (ROCM, "H100", {"image-vendor": "hit error"}),
+        (ROCM, "MI300X", {}),
+        ("someone/trainer:2.5.1-cuda12.4", "B200", {}),
+    ],
+)
+def test_the_gpu_of_an_image(image: str, gpu: str, expected: dict[str, str]) -> None:
+    assert found(image, gpu) == expected
+
+
+def test_gpus_of_two_vendors_are_no_finding() -> None:
+    assert found(ROCM, "MI300X", "H100") == {}
