@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from compat.checks.torch_build import Stack, image_of, name_and_code, named
+from compat.checks.torch_build import Stack, image_of, major, name_and_code, named, numbers, of_consumers
 from compat.model import Finding, Fix
+from compat.tables.hardware import branch_for, driver_cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BLACKWELL = 10
+_BY_RUNTIME = 0.5
+"""The likelihood that the container runtime uses the forward-compatibility libraries of an image on any card."""
 _GUIDE = "https://docs.nvidia.com/cuda/blackwell-compatibility-guide/"
+_FORWARD = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
 _ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html"
 
 
@@ -21,6 +25,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
         return
     yield from _vendor(stack, image)
     yield from _before_the_gpu(stack, image)
+    yield from _newer_than_the_driver(stack, image)
 
 
 def _repository(image: str) -> str:
@@ -70,6 +75,33 @@ def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
             evidence=(_GUIDE,), here=f"{image}, {named(device)}",
         )  # fmt: skip
         return
+
+
+def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
+    """An image based on NVIDIA's, of a CUDA newer than the driver's, on consumer cards; the minimum of torch is met."""
+    repository, cuda = _repository(image), stack.flavour.numbered
+    based = repository == "vllm/vllm-openai" or (repository == "pytorch/pytorch" and image.endswith("-devel"))
+    supported = driver_cuda(stack.facts.environment)
+    if not based or cuda is None or supported is None or numbers(supported) >= numbers(cuda):
+        return
+    branch = branch_for(cuda)
+    if branch is None or major(supported) < major(cuda) or not of_consumers(stack):
+        return
+    yield Finding(
+        rule="image-newer-than-driver", origin="build", verdict="possible", severity="warning", effect="crash",
+        likelihood=_BY_RUNTIME, missing=("install",), unknown=("container",),
+        title=f"This image has CUDA {cuda}, and the driver supports up to {supported}: consumer cards need {branch} or newer",
+        why=f"The image contains NVIDIA's forward-compatibility libraries of CUDA {cuda}. Where the container runtime puts "
+        "them ahead of an older driver, CUDA fails on consumer cards (error 804). Driver branches that the image does not "
+        f"list are refused at the start (unsatisfied condition: cuda>={cuda}).",
+        confidence="reported", packages=_packages(stack, image), facts=("driver", "accelerators", "build"),
+        fixes=(
+            Fix("driver", spec=f">={branch}", text=f"install a driver of branch {branch} or newer"),
+            Fix("config", text=f"start from a release of the image with CUDA {supported} or older"),
+        ),
+        evidence=(_FORWARD, "https://github.com/vllm-project/vllm/issues/5635"),
+        here=f"{image}, driver {stack.facts.environment.driver}, {named(stack.devices[0])}",
+    )  # fmt: skip
 
 
 def _packages(stack: Stack, image: str) -> dict[str, str | None]:

@@ -273,7 +273,7 @@ def driver_findings(stack: Stack) -> Iterator[Finding]:
 _FORWARD = " On data-centre GPUs, the forward-compatibility libraries of the image may help."
 
 
-def _of_consumers(stack: Stack) -> bool:
+def of_consumers(stack: Stack) -> bool:
     """Whether all GPUs are consumer cards, on which forward compatibility fails with error 804."""
     if not stack.devices:
         return False
@@ -292,7 +292,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
     known = {build.cuda for build in stack.builds() if build.cuda}
     certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
     # an image may contain NVIDIA's forward-compatibility libraries, which work on data-centre GPUs only
-    rescued = bool(image_of(stack.torch)) and not _of_consumers(stack)
+    rescued = bool(image_of(stack.torch)) and not of_consumers(stack)
     missing = () if certain and not rescued else ("accelerators",) if certain and not stack.devices else ("build",)
     certain = not missing
     older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
@@ -314,7 +314,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         packages={"torch": stack.torch.version},
         facts=("driver", "build"),
         missing=missing,
-        unknown=("build.torch",) if missing else (),
+        unknown=("container",) if rescued else ("build.torch",) if missing else (),
         fixes=tuple(fixes),
         evidence=(_GUIDE,),
         here=f"torch {stack.torch.version}, driver {stack.facts.environment.driver}",

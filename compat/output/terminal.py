@@ -280,6 +280,7 @@ _FLAGS = {
     "accelerators": '--gpu "NAME:COUNT"',
     "driver": "--driver VERSION",
     "cuda_toolkit": "--cuda-toolkit VERSION",
+    "container": "nvidia-smi in a container of the image",
     "extras": "--extras NAMES",
     "groups": "--groups NAMES",
     "workload.launcher": "--launcher NAME, or the command itself after --",

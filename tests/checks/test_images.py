@@ -5,6 +5,7 @@ import pytest
 import compat
 from compat.formats.docker.base_images import known_stack
 from compat.model import Accelerator
+from compat.output.terminal import flags_for
 from compat.records import replace
 
 PYTORCH = "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"
@@ -50,6 +51,32 @@ def test_the_driver_of_an_image_that_states_its_cuda(image: str) -> None:
 )
 def test_the_gpu_of_an_image(image: str, gpu: str, expected: dict[str, str]) -> None:
     assert found(image, gpu) == expected
+
+
+@pytest.mark.parametrize("image", [DEVEL, VLLM])
+def test_consumer_cards_need_the_driver_of_the_image(image: str) -> None:
+    """Images based on NVIDIA's contain forward-compatibility libraries, which fail on consumer cards."""
+    assert found(image, "RTX 4090", driver="535.104.05") == {"image-newer-than-driver": "possible warning"}
+    assert found(image, "RTX 4090", driver="575.57.08") == {}
+    assert found(image, "A100", driver="535.104.05") == {}
+    assert "image-newer-than-driver" not in found(image, "RTX 4090", driver="470.82")  # an error of torch's own minimum
+
+
+def test_images_without_those_libraries() -> None:
+    assert found(PYTORCH, "RTX 4090", driver="535.104.05") == {}
+
+
+def test_the_image_of_vllm_0_10_0_has_another_torch_than_its_neighbours() -> None:
+    answers = {each: set(found(VLLM.replace("0.10.1", each), "RTX 5090")) for each in ("0.9.2", "0.10.0", "0.10.1")}
+    assert answers == {"0.9.2": set(), "0.10.0": {"build-torch-gpu"}, "0.10.1": set()}
+
+
+def test_what_would_settle_it() -> None:
+    devices = (Accelerator(name="A100"),)
+    report = compat.check(replace(known_stack(VLLM), accelerators=devices, driver="470.82", machine="x86_64"))
+    (asked,) = (each for each in report.findings if each.rule == "build-torch-driver")
+    assert asked.unknown == ("container",)
+    assert flags_for(asked.unknown) == "nvidia-smi in a container of the image"
 
 
 def test_gpus_of_two_vendors_are_no_finding() -> None:
