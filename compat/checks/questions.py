@@ -102,9 +102,9 @@ def _note(left: Sequence[Finding]) -> str:
 
 # --- Questions about releases that are not listed but implied: those that a listed release pins.
 #
-# torch 2.9.1 also pins triton, NCCL and cuDNN. A pin can be overridden, so a finding about an implied release is a question,
-# never a hit. Ranges imply nothing: the newest release that they allow may be incompatible with older listed releases, which
-# would cause false warnings.
+# torch 2.9.1 also pins triton, NCCL and cuDNN, and vLLM from an image without a name is taken for that of the project. A pin
+# can be overridden, so a finding about an implied release is a question, never a hit. Ranges imply nothing: the newest release
+# that they allow may be incompatible with older listed releases, which would cause false warnings.
 
 
 _PINNED = 0.8
@@ -113,11 +113,12 @@ _PINNED = 0.8
 
 @record(frozen=True)
 class Implied:
-    """A release that is not listed; ``by`` is the release that pins it."""
+    """A release that is not listed; ``by`` says what pins or contains it, ``copy`` what is known of it in an image."""
 
     name: str
     version: str
     by: str
+    copy: Distribution | None = None
 
 
 def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
@@ -130,7 +131,7 @@ def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: M
     implied = implied_by(environment, open_declared())
     if not implied:
         return found
-    more = (Distribution(each.name, each.version) for each in implied.values())
+    more = (each.copy or Distribution(each.name, each.version) for each in implied.values())
     whole = replace(environment, distributions=(*(environment.distributions or ()), *more))
     again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
     certain = {each.rule for each in found if each.verdict == "hit"}
@@ -149,7 +150,8 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
     listed = environment.distributions or ()
     known = {copy.name for copy in listed}
     waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and is_release(copy)]
-    found: dict[str, Implied] = {}
+    found = {each.name: each for copy in listed for each in _in_its_image(copy) if each.name not in known}
+    known |= found.keys()
     while waiting:
         for each in _pinned(*waiting.pop(0), environment, declared):
             if each.name not in known:
@@ -157,6 +159,28 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
                 found[each.name] = each
                 waiting.append((each.name, each.version))
     return found
+
+
+_IMAGES = {"vllm": "vllm/vllm-openai:v"}
+"""Distributions with an image of their own, tagged with their release."""
+
+
+def _in_its_image(copy: Distribution) -> Iterator[Implied]:
+    """Yield what the project's own image contains besides a distribution that is from an image of unknown name."""
+    source = copy.source
+    if (
+        copy.name not in _IMAGES
+        or copy.version is None
+        or source is None
+        or source.kind != "image"
+        or source.details.get("image")
+    ):
+        return
+    from compat.formats.docker.base_images import known_stack
+
+    for each in known_stack(f"{_IMAGES[copy.name]}{copy.version}").distributions or ():
+        if each.name != copy.name and each.version is not None:
+            yield Implied(each.name, each.version, f"the image of {copy.name} {copy.version} contains", each)
 
 
 def _pinned(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
@@ -174,7 +198,7 @@ def _pinned(name: str, version: str, environment: Environment, declared: Declare
         }
         pin = specifiers.pop().removeprefix("==") if len(specifiers) == 1 else ""
         if is_version(pin):
-            yield Implied(asked, pin, f"{name} {version}")
+            yield Implied(asked, pin, f"{name} {version} requires")
 
 
 def _question(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
@@ -188,5 +212,5 @@ def _question(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
         missing=tuple(dict.fromkeys((*finding.missing, "distributions"))),
         likelihood=_PINNED * (1.0 if finding.verdict == "hit" else known),
         packages={name: None if name in implied else version for name, version in finding.packages.items()},
-        here="; ".join((*stated, *(f"{name} {implied[name].version}, which {implied[name].by} requires" for name in names))),
+        here="; ".join((*stated, *(f"{name} {implied[name].version}, which {implied[name].by}" for name in names))),
     )  # fmt: skip

@@ -68,7 +68,7 @@ def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Ite
     here = here if pinned is None else pinned.version
     release = public(here) if here is not None and is_version(here) else None
     if pinned is not None and release is not None and (build := _build(release, fits)) is not None:
-        yield torch_for(release, build.cuda, f"{text}; {pinned.by} requires this release")
+        yield torch_for(release, build.cuda, f"{text}; {pinned.by} this release")
         return
     newest = next((each for each in sorted(tables.torch, key=key_of, reverse=True) if _build(each, fits) is not None), None)
     for each in dict.fromkeys((release, newest)):

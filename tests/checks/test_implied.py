@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from compat.checks import judged
 from compat.checks.questions import implied_by
-from compat.model import Distribution, Environment, Finding
+from compat.model import Accelerator, Distribution, Environment, Finding, Source
+from compat.records import replace
 from compat.rules.compiled import open_matrix
 from compat.tables.declared import open_declared
 
@@ -52,3 +53,18 @@ def test_a_pin_makes_a_question_of_a_rule_and_never_a_hit() -> None:
     assert asked.unknown == ("distributions.nvidia-cudnn-cu12",)
     assert asked.here.endswith("nvidia-cudnn-cu12 9.10.2.21, which torch 2.9.1 requires")
     assert asked.likelihood == 0.8
+
+
+def test_vllm_from_an_image_without_a_name_is_that_of_the_project() -> None:
+    here = Environment(
+        os="linux",
+        accelerators=(Accelerator(name="NVIDIA GeForce RTX 5070 Ti"),),
+        distributions=(Distribution("vllm", "0.10.0", Source("image")),),
+    )
+    asked = questions(here)["build-torch-gpu"]
+    assert asked.here.endswith("torch 2.7.1, which the image of vllm 0.10.0 contains")
+    assert (asked.verdict, asked.likelihood) == ("possible", 0.8)
+    named = Distribution("vllm", "0.10.0", Source("image", {"image": "someone/vllm:0.10.0"}))
+    assert "build-torch-gpu" not in questions(replace(here, distributions=(named,)))
+    newer = Distribution("vllm", "0.10.1", Source("image"))
+    assert "build-torch-gpu" not in questions(replace(here, distributions=(newer,)))
