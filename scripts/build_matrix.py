@@ -12,6 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from compat.checks.lint import problems_of  # noqa: E402
+from compat.diagnosis import symptoms  # noqa: E402
 from compat.files import sealed  # noqa: E402
 from compat.interfaces import guards, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
@@ -34,6 +35,7 @@ def build() -> None:
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))
+    _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
-from compat.diagnosis.explanations import GENERAL, between, explained
+from compat.diagnosis.explanations import between, explained
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import met, told
+from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
@@ -68,7 +69,7 @@ def diagnose(
         return fitting
     if fitting and not _all_named(text, fitting[0], facts):
         meant = explained(text, errors, order, facts, derived_findings(seen))
-        more = GENERAL if any(sighting.strength == _WHOLE for sighting in shown) else {*GENERAL, INTERFACE}
+        more = general_rules() if any(sighting.strength == _WHOLE for sighting in shown) else {*general_rules(), INTERFACE}
         found = (*fitting, *(each for each in meant if each.rule in more))
     else:
         found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
@@ -107,7 +108,7 @@ def _unruled(
     if not meant and not mined:
         perhaps = between(text, errors, order, facts, derived)
     if perhaps and not any(each.fixes for each in mined):
-        vague = tuple(each for each in perhaps if contradicted and each.rule in GENERAL)
+        vague = tuple(each for each in perhaps if contradicted and each.rule in general_rules())
         perhaps = tuple(each for each in perhaps if each not in vague)
         return (*known, *perhaps, *mined, *contradicted, *vague)  # a fix is worth more than the origin of the message
     return (*known, *mined, *perhaps, *contradicted)

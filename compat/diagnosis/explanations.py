@@ -22,8 +22,7 @@ from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import resolved
 from compat.diagnosis.stated import stated
-from compat.diagnosis.symptoms import SYMPTOMS
-from compat.diagnosis.symptoms.symptom import Symptom
+from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 
@@ -53,9 +52,9 @@ def explained(
         error = with_call(errors[number], text)
         found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
         found = found or incomplete(error, facts)
-        if found and found[0].rule not in GENERAL:
+        if found and found[0].rule not in general_rules():
             break
-    found = [finding for finding in found if finding.rule not in GENERAL] or found
+    found = [finding for finding in found if finding.rule not in general_rules()] or found
     if not found:
         found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
     elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
@@ -64,17 +63,13 @@ def explained(
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
 
 
-GENERAL = {f"symptom-{symptom.name}" for symptom in SYMPTOMS if symptom.general}
-"""Rules of symptoms that another error in the same text may describe more precisely."""
-
-
 _WITHOUT_GPU = ("build-torch-cpu-only", "build-torch-vendor", "build-torch-driver")
 """Findings about a torch that does not see the GPU."""
 
 
 def _unavailable(text: str, facts: Facts) -> list[Finding]:
-    symptom = next(each for each in SYMPTOMS if each.name == "no-such-release")
-    match = symptom.pattern.search(text)
+    symptom = next(each for each in symptoms() if each.name == "no-such-release")
+    match = symptom.search(text)
     return [] if match is None else [_finding(symptom, match, "the text", "", None, facts)]
 
 
@@ -110,8 +105,8 @@ def _matching(
     where = f"the error on line {line} of the text" if line else "the text"
     if found := missing(said, where, error, facts, derived):
         return found
-    for symptom in SYMPTOMS:
-        match = symptom.pattern.search(said) if _may_be(symptom, said) else None
+    for symptom in symptoms():
+        match = symptom.search(said)
         if match is None:
             continue
         known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
@@ -121,10 +116,6 @@ def _matching(
             return [replace(each, here=f"{where}, {each.here}") for each in known]
         return [_finding(symptom, match, where, before, error, facts)]
     return []
-
-
-def _may_be(symptom: Symptom, said: str) -> bool:
-    return not symptom.hints or any(hint in said for hint in symptom.hints)
 
 
 def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:

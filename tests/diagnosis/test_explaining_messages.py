@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.symptoms import SYMPTOMS
-from compat.diagnosis.symptoms.symptom import Symptom
+from compat.diagnosis.symptoms import Symptom, symptoms
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory
@@ -114,6 +113,6 @@ def test_a_release_that_meets_what_is_asked_for_is_not_blamed() -> None:
     assert said("ImportError: this requires `jinja2>=3.1.0`", environment) == ()
 
 
-@pytest.mark.parametrize("symptom", SYMPTOMS, ids=lambda symptom: symptom.name)
+@pytest.mark.parametrize("symptom", symptoms(), ids=lambda symptom: symptom.name)
 def test_each_row_has_literals_a_fix_and_evidence(symptom: Symptom) -> None:
     assert all((symptom.hints, symptom.fixes, symptom.evidence))
