@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
+_MORE = 20.0
+"""Seconds past the deadline in which another of them is begun."""
 
 
 @record(frozen=True)
@@ -79,7 +81,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
             return _repaired_rest(kept, repair)
         found = repair(case, planner)
         left = found.plan.left or (() if found.plan.stands else found.errors)
-        others = for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
+        others = () if planner.means.is_late() else for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
         try:
             return next(filter(_fixes_everything, starmap(repair, others)), found)
         except TimeoutError:
@@ -152,7 +154,14 @@ def repaired(
             break
         errors += tuple(each for each in new if _key(each) not in seen and _held_before(each, case))
         seen |= {_key(each) for each in new}
-        more = from_conda_forge(again.plan(explained=explained, checks=checks), after)
+        try:
+            more = (
+                Plan()
+                if planner.means.is_late(_MORE)
+                else from_conda_forge(again.plan(explained=explained, checks=checks), after)
+            )
+        except TimeoutError:
+            more = Plan()
         if not more.stands:
             plan = _left(plan, new, planner)
             break
@@ -321,7 +330,7 @@ def written_for(case: Case, plan: Plan) -> Written:
     if not case.environment.distributions_complete:  # unlisted packages may have been installed before
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
-    if any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
+    if file is None and any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
         commands = replace(commands, rollback=())  # pip does not bring back what conda has installed
     if plan.rebuilt:
         again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install

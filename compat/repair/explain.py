@@ -47,9 +47,10 @@ def _reasons(
         return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
-    known = [f"{each.title} ({each.rule})" for each in errors if name in each.packages]
-    if known:
-        return known[:_MOST]
+    about = [each for each in errors if name in each.packages]
+    own = [each for each in about if any(fix.package == name for fix in each.fixes)]  # others concern what it requires
+    if about and (own or not any(fix.package for each in about for fix in each.fixes)):
+        return [f"{each.title} ({each.rule})" for each in own or about][:_MOST]
     found = list(dict.fromkeys(each.statement.about(kept) for each in relaxation.forbidden if _breaks(each, name, kept)))
     wishes = (*solver.problem.asked, *solver.problem.keep)
     found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
@@ -59,7 +60,7 @@ def _reasons(
         if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
     ]  # fmt: skip
     found = found or [f"recommended by {each.statement}" for each in solver.problem.recommended if _names(each, name)]
-    return found[:_MOST]
+    return (found or [f"{each.title} ({each.rule})" for each in about])[:_MOST]
 
 
 def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:

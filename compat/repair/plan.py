@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from time import monotonic
 
 from packaging.version import Version
@@ -14,16 +15,26 @@ from compat.index import Index, Settings
 from compat.model import EMPTY, Finding, Fix, Source
 from compat.records import record, replace
 from compat.repair.builds import Flavours
+from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import IndexUniverse, Release
-from compat.repair.engine import ERRORS
+from compat.repair.engine import ERRORS, LEVELS
 from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving, said
 from compat.repair.problem import Problem, family, moves_major
 from compat.repair.relaxation import Needs
-from compat.repair.rules import forbidden, forbidden_by_source, recommended
+from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
-from compat.repair.verify import Checks, Verified, accepted_by_uv, brought_along, installable_by_uv, partial, question
+from compat.repair.verify import (
+    Checks,
+    Verified,
+    accepted_by_uv,
+    brought_along,
+    installable_by_uv,
+    is_partial,
+    question,
+    resolved_by_uv,
+)
 from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix
 from compat.tables.builds import open_code_tables
@@ -32,6 +43,8 @@ from compat.tables.declared import Declared
 _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for finding the user requirement whose removal resolves a contradiction."""
+_LATE = 25.0
+"""Seconds for the answers of uv, after the deadline of the search."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
 _OF_LEFT = (*_ACTIONS, "source-install")
 """Kinds of fixes that are shown for a finding that no release fixes."""
@@ -153,6 +166,10 @@ class Means:
     progress: Callable[[str], None] | None = None
     deadline: float | None = None
 
+    def is_late(self, seconds: float = 0.0) -> bool:
+        """Whether the deadline passed that many seconds ago."""
+        return self.deadline is not None and monotonic() > self.deadline + seconds
+
 
 class Planner:
     """Plans for one problem."""
@@ -179,24 +196,54 @@ class Planner:
         self._universe = Variants(base, flavours, (*builds, *commits))
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:
-        """The cheapest plan; ``TimeoutError`` if none was found in time.
+        """The cheapest plan, past the deadline the best of those found by the search and by uv; ``TimeoutError`` without one.
 
         ``explained`` adds the reason of each change, ``contrasted`` the next-best plan.
         """
-        solver, solution = self.solved()
+        solver = self._solver(self.problem, self.means.deadline)
+        try:
+            solution = solver.solve(self._seeds())
+        except TimeoutError:
+            by_uv = self._by_uv(solver, self.errors)
+            if by_uv is None:
+                raise
+            return self._made(solver, by_uv, checks, explained=explained)
         if solution.chosen is None:
             core, relief = self._contradiction(solver, self.errors)
             return Plan(
                 core=core, relief=relief, policies=self.problem.policy.said(), unread=solution.unread,
                 narrowed=self._universe.narrowed, proven=not solution.unread,
             )  # fmt: skip
-        plan = self._made(solver, solution, checks, explained=explained)
+        by_uv = None if solution.optimal else self._by_uv(solver, self._errors_of(solution.chosen))  # not checked in time
+        plan = self._made(solver, by_uv or solution, checks, explained=explained)
         return replace(plan, next_best=next_best(solver, solution)) if contrasted and plan.changes else plan
 
     def solved(self) -> tuple[Solver, Solution]:
         """The solver and the cheapest choice of releases, not yet verified."""
         solver = self._solver(self.problem, self.means.deadline)
         return solver, solver.solve(self._seeds())
+
+    def _errors_of(self, chosen: Mapping[str, Release]) -> tuple[Finding, ...]:
+        return to_fix(self._whole.of(chosen), self.problem.policy)
+
+    def _by_uv(self, solver: Solver, found: tuple[Finding, ...]) -> Solution | None:
+        """Releases that uv finds with fewer errors than the search has ``found``; ``None`` if there are none."""
+        if not found:
+            return None
+        index, deadline = self.means.index, monotonic() + _LATE
+        resolve = partial(
+            resolved_by_uv, target=self.problem.target, settings=index.reached(), offline=index.offline, override=False,
+            before=index.before, seconds=_LATE,
+        )  # fmt: skip
+        relaxation = solver.relaxation()
+        asking = Asking(resolve, self._errors_of, self._universe, relaxation.forbidden, deadline)
+        chosen = chosen_by_uv(self.problem, self.errors, asking)
+        left = 0 if chosen is None else len(self._errors_of(chosen))
+        if chosen is None or left >= len(found):
+            return None
+        cost = tuple(left if level == ERRORS else 0 for level in LEVELS)
+        added = frozenset(chosen.keys() - self.problem.current.keys())
+        return Solution(chosen, cost, optimal=False, relaxation=relaxation, unread={}, rounds=0, added=added)
 
     def moved(self, need: Need) -> Planner:
         """A planner for the same problem with an additional requirement."""
@@ -253,12 +300,13 @@ class Planner:
             name for name in {*current, *chosen}
             if getattr(current.get(name), "version", None) != getattr(chosen.get(name), "version", None)
         )  # fmt: skip
-        why = reasons(solver, chosen, names, self.errors) if explained else {}
-        implied = brought_along(self.problem, chosen, solver.needs, solver.opened)
+        left = self._errors_of(chosen)
+        fixed = [each for each in self.errors if each.rule not in {other.rule for other in left}]
+        why = reasons(solver, chosen, names, fixed) if explained else {}
+        implied = brought_along(self.problem, chosen, solver.needs, solver.opened) | solution.added
         changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
-        left = to_fix(self._whole.of(chosen), self.problem.policy)
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
-        core, relief = self._contradiction(solver, left) if left else ((), "")
+        core, relief = self._contradiction(solver, left) if left and not solution.added else ((), "")
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
         source, steps = solution.left("source installs"), solution.left("release steps")
@@ -266,7 +314,7 @@ class Planner:
         return Plan(
             changes, cost, solution.optimal and not solution.unread, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
-            along=self._along(names, implied), partial=partial(self.problem, chosen, solver.needs), refused=refused,
+            along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
             rebuilt=self._rebuilt(chosen),
         )  # fmt: skip
 
@@ -313,7 +361,13 @@ class Planner:
 
     def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
         """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""
-        names = dict.fromkeys(name for each in errors for name in each.packages)
+        moves = [(each, {fix.package for fix in each.fixes if fix.kind in MOVES}) for each in errors]
+        names = dict.fromkeys(
+            name
+            for each, moved in moves
+            for name in each.packages
+            if name in moved or not any(fix.package for fix in each.fixes)
+        )
         first = self._universe.beyond
         python = self.problem.target.minor
         return tuple(f"{name} {first[name]} and later have no wheel for Python {python}" for name in names if name in first)

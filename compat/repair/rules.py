@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from compat.interfaces.code.releases import Lean, Releases
 
 
-_MOVES = ("upgrade", "downgrade", "pin")
+MOVES = ("upgrade", "downgrade", "pin")
 _INDEX = Source("index", {})
 Known = Mapping[str, tuple[Release, ...]]
 
@@ -96,11 +96,11 @@ def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tu
     if rule is None and finding.origin == "build":
         return tuple(
             needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
-            if fix.kind in _MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
+            if fix.kind in MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
         )  # fmt: skip
     fixes = [
         fix for fix in (rule.fixes if rule is not None else ())
-        if fix.kind in _MOVES and fix.packages
+        if fix.kind in MOVES and fix.packages
         and all(normalized(name) in current or normalized(name) in lacking for name, _ in fix.packages)
         and all(holds(each, facts) is not False for each in fix.when)
     ]  # fmt: skip

@@ -28,6 +28,7 @@ class Solution:
 
     ``optimal`` if no cheaper choice exists among the candidates; otherwise the deadline passed, and ``cost`` is that of the
     best one found so far. ``unread`` are packages and files that could not be read, and were not candidates for that reason.
+    ``added`` are packages that uv added, if it was uv that found the releases.
     """
 
     chosen: Mapping[str, Release] | None
@@ -36,6 +37,7 @@ class Solution:
     relaxation: Relaxation
     unread: Mapping[str, str]
     rounds: int
+    added: frozenset[str] = frozenset()
 
     def left(self, level: str) -> int:
         return self.cost[LEVELS.index(level)] if self.cost else 0

@@ -35,7 +35,8 @@ class Question:
 
     ``indexes`` are additional indexes that pins come from.
     ``without`` are packages that uv does not resolve: no index has a wheel, or they are missing or possibly missing already.
-    ``requires`` are the requirements of releases that uv does not resolve.
+    ``requires`` are the requirements of releases that uv does not resolve. ``lowest``: the lowest releases that meet them are
+    wanted; ``near`` are versions to prefer.
     """
 
     pins: Mapping[str, str] = EMPTY
@@ -43,6 +44,8 @@ class Question:
     without: frozenset[str] = frozenset()
     requires: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    lowest: bool = False
+    near: Mapping[str, str] = EMPTY
 
     def lines(self) -> list[str]:
         """The lines of the requirements file."""
@@ -110,7 +113,7 @@ def brought_along(
     return frozenset(found) | problem.unlisted
 
 
-def partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
+def is_partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
     """Whether a listed package already requires an unlisted one, so that more is installed than listed."""
     listed = [needs.get(release, EMPTY).get("", ()) for release in problem.current.values()]
     return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
@@ -233,16 +236,16 @@ class Resolved:
 
 def resolved_by_uv(
     question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True,
-    before: str | None = None,
+    before: str | None = None, seconds: float = _SECONDS,
 ) -> Resolved:  # fmt: skip
     """Resolve requirements with ``uv pip compile``, without building anything.
 
     ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose.
-    ``before`` excludes newer releases, unless the pins themselves are newer.
+    ``before`` excludes newer releases, unless the pins themselves are newer. Each run of uv takes at most ``seconds``.
     """
     given, contradiction = question.without, ""
     for _ in range(_UNBUILT):
-        code, found, why = _compiled(question, target, settings, offline=offline, before=before)
+        code, found, why = _compiled(question, target, settings, offline=offline, before=before, seconds=seconds)
         if code == 0:
             return Resolved(found, question.without - given, contradiction, overridden=bool(question.loose))
         if before is not None:
@@ -259,20 +262,26 @@ def resolved_by_uv(
 
 
 def _compiled(
-    question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None, python: str = ""
-) -> tuple[int | None, dict[str, str], str]:
+    question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None, python: str = "",
+    seconds: float = _SECONDS,
+) -> tuple[int | None, dict[str, str], str]:  # fmt: skip
     """The exit status of ``uv pip compile`` (``None`` if it did not finish), the resolved releases, and the error message."""
     uv = uv_binary()
     if uv is None:
-        return None, {}, "uv was not found (it is installed with compat; check PATH): the plan is only checked against the "
-        "rules"
+        return None, {}, "uv was not found (it is installed with compat; check PATH)"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
         command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
         command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
         command += [*_of(target, python), *_access(settings, folder, offline=offline)]
         command += [] if before is None else ["--exclude-newer", before]
-        code, out, why = _ran(command, {**_variables(settings), **target.uv_variables})
+        command += ["--resolution", "lowest-direct"] if question.lowest else []
+        output = Path(folder, "requirements.txt")
+        if question.near:  # uv prefers what the file that it is to write already says
+            output.write_text("".join(f"{name}=={version}\n" for name, version in question.near.items()), encoding="utf-8")
+            command += ["--output-file", str(output)]
+        code, out, why = _ran(command, {**_variables(settings), **target.uv_variables}, seconds)
+        out = output.read_text(encoding="utf-8") if question.near else out
     pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
     return code, {normalized(name): version for name, _, version in pins}, why
 
@@ -316,12 +325,12 @@ def _with_indexes(settings: Settings, urls: tuple[str, ...]) -> Settings:
     return replace(settings, sources=(*map(IndexSource, urls), *settings.sources), strategy="unsafe-best-match")
 
 
-def _ran(command: list[str], variables: Mapping[str, str]) -> tuple[int | None, str, str]:
+def _ran(command: list[str], variables: Mapping[str, str], seconds: float = _SECONDS) -> tuple[int | None, str, str]:
     """Run uv; returns the exit status (``None`` if it did not finish), its output, and the error message."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=dict(variables))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=dict(variables))
     except subprocess.TimeoutExpired:
-        return None, "", f"uv did not answer within {_SECONDS} s"
+        return None, "", f"uv did not answer within {seconds:.0f} s"
     except OSError as problem:
         return None, "", f"uv cannot be run: {problem.strerror}"
     return done.returncode, done.stdout, excerpt(" ".join(done.stderr.split()), 600) if done.returncode else ""

@@ -14,7 +14,7 @@ from compat.api.fixing import Repair, repair_of
 from compat.cli import parse
 from compat.formats.edit.files import Edit
 from compat.rules.compiled import open_matrix
-from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, own
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, RULE, own
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -58,3 +58,35 @@ def test_edits_that_make_a_file_contradict_itself_are_not_proposed(
     assert not found.plan.stands
     assert found.plan.refused.startswith("the edited file would contradict itself: ")
     assert found.written.edits == ()
+
+
+OLD_TRANSFORMERS = RULE.format(
+    name="bad-transformers", severity="error", packages='transformers = "<4.57"', hit='transformers = "4.55.0"',
+    clear='transformers = "4.57.1"', fix='[[rule.fix]]\nupgrade = { transformers = ">=4.57" }',
+)  # fmt: skip
+NEW_TRL = RULE.format(
+    name="bad-trl", severity="error", packages='trl = ">=0.20"', hit='trl = "0.24.0"', clear='trl = "0.18.0"',
+    fix='[[rule.fix]]\ndowngrade = { trl = "<0.20" }',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "after"),
+    [
+        (BAD_TRL, "trl==0.17.0\n", "trl==0.18.0\n"),
+        (OLD_TRANSFORMERS, "transformers==4.51.3\ntokenizers==0.21.1\n", "transformers==4.57.1\ntokenizers==0.22.1\n"),
+        (NEW_TRL, "trl==0.24.0\ntransformers==4.57.1\n", "trl==0.18.0\ntransformers==4.57.1\n"),
+    ],
+)
+def test_when_time_is_up_uv_finds_releases_without_the_error(
+    url: str, tmp_path: Path, rule: str, before: str, after: str
+) -> None:
+    (tmp_path / "requirements.txt").write_text(before)
+    words = ["requirements.txt", *CLEAN, *own(tmp_path, rule), "--config", "none", "--index-url", url, "--time-limit", "0"]
+    options = parse(command_named("fix"), words)
+    found = repair_of(options, open_matrix(options.values.get("rules", ())))
+    assert found.plan.stands
+    assert not found.plan.proven
+    assert found.plan.verified is not None
+    assert found.plan.verified.uv
+    assert [each.after.decode() for each in found.written.edits] == [after]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compat.model import Environment
+from compat.model import Environment, Finding, Fix
 from compat.repair.candidates import Release
 from compat.repair.engine import Requires, Statement
 from compat.repair.explain import conflict, reasons, relieving, said
@@ -57,6 +57,18 @@ def test_a_pair_that_breaks_is_the_reason_for_the_one_that_moves() -> None:
     solution = asked.solve(["trl", "vllm"])
     assert chosen(solution)["trl"] == "2.0"
     assert why(asked, solution, "trl") == {"trl": "It breaks (a-rule)"}
+
+
+def test_an_error_is_the_reason_for_the_package_that_its_fix_moves() -> None:
+    """What it also names only comes along: as with triton, which vllm brings and which has no code for the GPU."""
+    asked = solver()
+    solution = asked.solve(["trl"])
+    error = Finding(
+        rule="a-rule", origin="rule", verdict="hit", severity="error", effect="crash", title="It breaks", why="", confidence="confirmed",
+        packages={"trl": "1.0", "peft": "1.0"}, facts=(), evidence=(), fixes=(Fix("upgrade", "trl", ">=2"),),
+    )  # fmt: skip
+    found = reasons(asked, solution.chosen or {}, ["trl", "peft"], [error])
+    assert found == {"trl": "It breaks (a-rule)", "peft": "trl 2.0 requires peft>=2"}
 
 
 def test_what_a_plan_adds_is_there_for_what_requires_it() -> None:

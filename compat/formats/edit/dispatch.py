@@ -158,9 +158,14 @@ def commands_for(
     if path is None:
         return Commands(install=here, rollback=back)
     content = read_content(path)
-    found = format_of(path, content).commands(path, content, wanted, pip)
+    form = format_of(path, content)
+    found = form.commands(path, content, wanted, pip)
     built = pip.variables() if any(change.is_built for change in wanted) else ""
-    return Commands(found.lock, tuple(f"{built}{line}" for line in found.install) or here, back)
+    install = tuple(f"{built}{line}" for line in found.install) or here
+    if not all(line.startswith(pip.start("install")) for line in found.install):  # another tool, which would undo what pip does
+        others = " and its source" if form.sources else " and its lock file" if found.lock else ""
+        back = (f"# restore {pip.quoted(path)}{others}, then:", *found.install)
+    return Commands(found.lock, install, back)
 
 
 def _can_roll_back(change: Change) -> bool:

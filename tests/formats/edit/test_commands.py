@@ -79,7 +79,8 @@ def test_the_tool_of_the_lock_file(
         (folder / lock).write_text("", encoding="utf-8")
     found = commands_for("pyproject.toml", PIN)
     assert (found.lock, found.install) == ((expected,), (install,))
-    assert found.rollback == ('uv pip install "trl==0.12.0" "peft==0.13"',)
+    assert found.rollback == ("# restore pyproject.toml and its lock file, then:", install)
+    assert commands_for(lock, PIN).rollback == (f"# restore {lock} and its source, then:", install)
     assert commands_for("a b/pyproject.toml", PIN).lock == (f"cd 'a b' && {expected}",)
     assert commands_for(lock, PIN).lock == (expected,)
 
