@@ -50,7 +50,7 @@ doctor: $(VENV)/.installed $(COMPILED)
 	@$(BIN)/compat doctor --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" || test $$? -eq 1
 
 test: $(VENV)/.dev $(if $(filter-out 0,$(PROBES)),$(VENV)/.probes) $(COMPILED)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 test-all: export COMPAT_THOROUGH = 1
 test-all: test

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from hypothesis import settings
 
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.loader import load_folder
+from scripts.golden import run as run_command
 
 settings.register_profile("any machine", deadline=None)  # a busy one is slow, and that is no failure
 settings.load_profile("any machine")
@@ -47,19 +49,49 @@ def matrix() -> Matrix:
 
 
 @pytest.fixture
-def compat(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def compat_process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the real command in a real process, in an empty folder, with an environment that activates nothing."""
 
     def run(
         *words: str, stdin: str | None = None, cwd: Path | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        keep = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
         return subprocess.run(
             [sys.executable, "-m", "compat", *words], input=stdin, capture_output=True, text=True, cwd=cwd or tmp_path,
-            env={**keep, **variables}, timeout=300, check=False,
+            env={**_variables(tmp_path), **variables}, timeout=300, check=False,
         )  # fmt: skip
 
     return run
+
+
+@pytest.fixture
+def compat(
+    compat_process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in this process, which takes a quarter of the time, with the folder and variables of ``compat_process``.
+
+    With a ``PYTHONPATH`` of its own it is a process after all.
+    """
+
+    def run(
+        *words: str, stdin: str | None = None, cwd: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        if "PYTHONPATH" in variables:
+            return compat_process(*words, stdin=stdin, cwd=cwd, **variables)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in os.environ:
+                patch.delenv(name)
+            for name, value in {**_variables(tmp_path), **variables}.items():
+                patch.setenv(name, value)
+            patch.chdir(cwd or tmp_path)
+            code, out, err = run_command(list(map(str, words)), stdin)
+        assert isinstance(code, int), code
+        return subprocess.CompletedProcess(words, code, out, err)
+
+    return run
+
+
+def _variables(home: Path) -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.checks import named_devices
@@ -35,11 +35,14 @@ class Problem:
 
 def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> list[Problem]:
     """Return all problems with ``rules``; their fixes are checked against the rules in ``among`` (default: ``rules``)."""
-    others = rules if among is None else among
+    about: dict[str, list[Rule]] = {}
+    for other in rules if among is None else among:
+        for name in dict.fromkeys(each.name for each in other.packages):
+            about.setdefault(name, []).append(other)
     return [
         Problem(rule.id, message, rule.file, rule.line)
         for rule in rules
-        for message in dict.fromkeys((*_examples(rule), *_signatures(rule), *_unsaid(rule), *_fixes(rule, others)))
+        for message in dict.fromkeys((*_examples(rule), *_signatures(rule), *_unsaid(rule), *_fixes(rule, about)))
     ]
 
 
@@ -71,15 +74,15 @@ def _unsaid(rule: Rule) -> Iterator[str]:
                 yield f"fix {fix.kind} is printed without {part!r}: {fix.command or fix.text}"
 
 
-def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
+def _fixes(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
     hits = [_environment(example) for example in rule.examples if example.verdict == "hit"]
     for fix in rule.fixes:
         said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
         for environment in hits:
             if conjunction(holds(each, Facts(environment)) for each in fix.when) is False:
                 continue
-            rivals = _rivals(rule, fix, environment, others)
-            for changed in applied(fix, environment, others):
+            rivals = list(_rivals(rule, fix, environment, about))
+            for changed in applied(fix, environment, about):
                 facts = Facts(changed)
                 if verdict_of(rule, facts).word == "hit":
                     yield f"{said} does not fix what the rule describes"
@@ -90,29 +93,24 @@ def _fixes(rule: Rule, others: Sequence[Rule]) -> Iterator[str]:
                 )
 
 
-def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, others: Sequence[Rule]) -> list[Rule]:
-    """Other rules of severity error about a distribution that the fix changes, if the result can contain all their packages."""
-    moved = {normalized(name) for name, _ in fix.packages}
-    there = {each.name for each in environment.distributions or ()} | moved
-    return [
-        other
-        for other in others
-        if other.severity == "error"
-        and other is not rule
-        and any(each.name in moved for each in other.packages)
-        and (
-            not environment.distributions_complete or all(each.name in there for each in other.packages if each.how != "absent")
-        )
-    ]
+def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Rule]:
+    """Other rules of severity error about a distribution that the fix changes, unless what it leaves alone rules them out."""
+    moved = [normalized(name) for name, _ in fix.packages]
+    touched = {*moved, *(name for name, _ in fix.along)}
+    before = Facts(environment)
+    for other in {each.id: each for name in moved for each in about.get(name, ())}.values():
+        left = (each for each in other.packages if each.name not in touched)
+        if other.severity == "error" and other is not rule and not any(holds(each, before) is False for each in left):
+            yield other
 
 
-def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
+def applied(fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Environment]:
     """Yield the environment after a fix, once for each part of the fix's range that the rules distinguish.
 
     Yields nothing for fixes whose effect is unknown (a driver, a configuration described in text).
     """
     if fix.kind in ("upgrade", "downgrade", "pin"):
-        yield from _moved(fix, environment, rules)
+        yield from _moved(fix, environment, about)
     elif fix.kind == "source-install":
         yield _from_source(fix, environment)
     elif fix.kind == "uninstall":
@@ -126,22 +124,22 @@ def applied(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -
         yield visible(replace(environment, variables={**(environment.variables or {}), name: value}))
 
 
-def _moved(fix: FixTemplate, environment: Environment, rules: Sequence[Rule]) -> Iterator[Environment]:
+def _moved(fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Environment]:
     """The packages of the fix at the lowest version it allows, with each in turn at every version the rules distinguish."""
-    places = {normalized(name): _places(normalized(name), spec, rules) for name, spec in fix.packages}
+    places = {normalized(name): _places(normalized(name), spec, about) for name, spec in fix.packages}
     lowest = {name: found[0] for name, found in places.items() if found}
     there = {each.name for each in environment.distributions or ()}
-    lowest |= {name: found[0] for name, spec in fix.along if name in there and (found := _places(name, spec, rules))}
+    lowest |= {name: found[0] for name, spec in fix.along if name in there and (found := _places(name, spec, about))}
     for name, found in places.items():
         for version in found:
             yield _with(environment, {**lowest, name: version})
 
 
-def _places(name: str, spec: str, rules: Sequence[Rule]) -> list[object]:
+def _places(name: str, spec: str, about: Mapping[str, Sequence[Rule]]) -> list[object]:
     """Comparison keys for the versions in ``spec`` that the bounds of rules about ``name`` distinguish."""
     ranges = ranges_of(spec)
     bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}
-    for rule in rules:
+    for rule in about.get(name, ()):
         for each in rule.packages:
             if each.name == name and each.how == "in":
                 bounds |= {key for interval in each.ranges for key in (interval[0], interval[2]) if key}

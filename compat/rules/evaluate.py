@@ -120,6 +120,8 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
 
     Unknown facts for which the rule declares a default (``presume``) take that default.
     """
+    if any(holds(each, facts) is False for each in rule.packages):
+        return CLEAR  # most rules end here; a default never replaces a known fact
     facts = facts.presuming(rule.presume)
     answer = _kleene(rule, facts)
     if answer is not None:

@@ -30,6 +30,7 @@ from tests.end_to_end.sample_project import (
     uv_lock,
 )
 
+pytestmark = pytest.mark.xdist_group("action")  # what its fixtures install or build is made once, by one worker
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 _EXPRESSION = re.compile(r"\$\{\{ (?:inputs\.([\w-]+)|steps\.([\w-]+)\.outputs\.([\w-]+)) \}\}")

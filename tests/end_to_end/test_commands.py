@@ -36,35 +36,35 @@ def site(folder: Path, packages: dict[str, str]) -> Path:
     return folder / "venv"
 
 
-def test_doctor_reads_an_environment_and_the_command_to_be_run(compat: Run, tmp_path: Path) -> None:
+def test_doctor_reads_an_environment_and_the_command_to_be_run(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     (tmp_path / "train.py").write_text(
         "from trl import SFTConfig, SFTTrainer\n"
         "trainer = SFTTrainer('m', args=SFTConfig(per_device_train_batch_size=4), train_dataset=None)\n"
         "trainer.train()\n"
     )
-    done = compat("doctor", "--python", str(venv), "--gpu", "H100:2", "--", "python", "train.py", cwd=tmp_path)
+    done = compat_process("doctor", "--python", str(venv), "--gpu", "H100:2", "--", "python", "train.py", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "SFT crashes at the first step" in done.stdout
     assert "Only the first GPU receives data" in done.stdout
     assert "train.py:2" in done.stdout
     assert "2 errors." in done.stdout
-    clear = compat(
+    clear = compat_process(
         "doctor", "--python", str(venv), "--gpu", "H100:2", "--", "torchrun", "--nproc_per_node", "2", "train.py", cwd=tmp_path
     )
     assert clear.returncode == 0
     assert "Nothing known to be bad: " in clear.stdout
 
 
-def test_fixes_are_for_the_environment_that_was_read(compat: Run, tmp_path: Path) -> None:
+def test_fixes_are_for_the_environment_that_was_read(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     (venv / "bin").mkdir()
     (venv / "bin" / "python").symlink_to("/usr/bin/python3")
-    done = compat("doctor", "--python", "venv", "--gpu", "A100:2", "--launcher", "python", cwd=tmp_path)
+    done = compat_process("doctor", "--python", "venv", "--gpu", "A100:2", "--launcher", "python", cwd=tmp_path)
     assert 'venv/bin/python -m pip install "transformers>=4.57.1,<5"' in done.stdout
 
 
-def test_models_that_are_not_wrapped_and_trainers_with_their_own_loss_are_clear(compat: Run, tmp_path: Path) -> None:
+def test_models_that_are_not_wrapped_and_trainers_with_their_own_loss_are_clear(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     scripts = {
         "device_map": "from transformers import AutoModelForCausalLM, Trainer\nmodel = AutoModelForCausalLM.from_pretrained('gpt2', device_map='auto')\nTrainer(model=model).train()\n",
@@ -74,34 +74,36 @@ def test_models_that_are_not_wrapped_and_trainers_with_their_own_loss_are_clear(
     codes = {}
     for name, text in scripts.items():
         (tmp_path / f"{name}.py").write_text(text)
-        codes[name] = compat(
+        codes[name] = compat_process(
             "doctor", "--python", "venv", "--gpu", "A100:2", "--", "python", f"{name}.py", cwd=tmp_path
         ).returncode
     assert venv.exists()
     assert codes == {"device_map": 0, "dpo": 0, "one_device": 1}
 
 
-def test_a_script_without_a_trainer_is_a_question(compat: Run, tmp_path: Path) -> None:
+def test_a_script_without_a_trainer_is_a_question(compat_process: Run, tmp_path: Path) -> None:
     site(tmp_path, AFFECTED)
     (tmp_path / "loop.py").write_text("import torch\nfor _ in range(3):\n    torch.ones(2).sum()\n")
     command = ("doctor", "--python", "venv", "--gpu", "A100:2", "--format", "json")
-    report = json.loads(compat(*command, "--", "python", "loop.py", cwd=tmp_path).stdout)
+    report = json.loads(compat_process(*command, "--", "python", "loop.py", cwd=tmp_path).stdout)
     assert {finding["verdict"] for finding in report["findings"]} == {"possible"}
     assert all("workload.task" in finding["unknown"] for finding in report["findings"])
-    without_a_script = json.loads(compat(*command, "--launcher", "python", cwd=tmp_path).stdout)
+    without_a_script = json.loads(compat_process(*command, "--launcher", "python", cwd=tmp_path).stdout)
     hit = next(finding for finding in without_a_script["findings"] if finding["verdict"] == "hit")
     assert "task taken as sft" in hit["here"]
 
 
-def test_a_shell_script_with_several_jobs_says_which_are_not_judged(compat: Run, tmp_path: Path) -> None:
+def test_a_shell_script_with_several_jobs_says_which_are_not_judged(compat_process: Run, tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("pass\n")
     (tmp_path / "run.sh").write_text("python a.py --x 1\ntorchrun --nproc_per_node 2 b.py\n")
-    done = compat("doctor", "--format", "json", "--", "bash", "run.sh", cwd=tmp_path)
+    done = compat_process("doctor", "--format", "json", "--", "bash", "run.sh", cwd=tmp_path)
     assert any("run.sh also starts python a.py --x 1: not checked" in note for note in json.loads(done.stdout)["notes"])
 
 
-def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none(compat: Run, described: Write) -> None:
+def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_none(
+    compat_process: Run, described: Write
+) -> None:
     path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
     command = f"PYTHONPATH={ROOT} {sys.executable} -m compat check --environment {path}"
     for redirection, code, message in (
@@ -117,10 +119,10 @@ def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_non
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
-def test_words_are_understood_as_people_write_them_and_typos_are_refused(compat: Run, described: Write) -> None:
+def test_words_are_understood_as_people_write_them_and_typos_are_refused(compat_process: Run, described: Write) -> None:
     path = described({"transformers": "4.48.1"}, workload={"task": "grpo", "processes": 2})
     for spelled in ("zero3", "ZeRO-3", "zero_3"):
-        done = compat("check", "--environment", path, "--features", f"{spelled},gradient_checkpointing")
+        done = compat_process("check", "--environment", path, "--features", f"{spelled},gradient_checkpointing")
         assert done.returncode == 1, done.stdout
     for words in (
         ("--task", "grpoo"),
@@ -130,37 +132,39 @@ def test_words_are_understood_as_people_write_them_and_typos_are_refused(compat:
         ("--precision", "bf61"),
         ("--model", ""),
     ):
-        done = compat("check", "--environment", path, *words)
+        done = compat_process("check", "--environment", path, *words)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_environments_come_through_a_pipe_and_reports_name_their_file(compat: Run, described: Write) -> None:
+def test_environments_come_through_a_pipe_and_reports_name_their_file(compat_process: Run, described: Write) -> None:
     path = described({"numpy": "2.0.0"})
-    done = compat("check", "--environment", "-", "--format", "json", stdin=Path(path).read_text())
+    done = compat_process("check", "--environment", "-", "--format", "json", stdin=Path(path).read_text())
     assert json.loads(done.stdout)["environment"]["distributions"][0]["name"] == "numpy"
-    done = compat("check", "--environment", "none.json", path, "--format", "json")
+    done = compat_process("check", "--environment", "none.json", path, "--format", "json")
     entries = json.loads(done.stdout)
     assert [(entry["file"], entry["exit"]) for entry in entries] == [("none.json", 2), (path, 0)]
     assert "cannot be read" in entries[0]["error"]
 
 
-def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat: Run, described: Write) -> None:
-    done = compat("check", "--all", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json")
+def test_newer_releases_are_not_assessed_and_nothing_known_is_said(compat_process: Run, described: Write) -> None:
+    done = compat_process(
+        "check", "--all", "--environment", described({"transformers": "9.0.0", "trl": "1.16.0"}), "--format", "json"
+    )
     assert json.loads(done.stdout)["notes"] == [
         "newer than the releases that were assessed (in parentheses): transformers 9.0.0 (5.24.0)"
     ]
-    done = compat("check", "--environment", described(name="nothing.json"), "--format", "json")
+    done = compat_process("check", "--environment", described(name="nothing.json"), "--format", "json")
     assert "almost nothing to check" in json.loads(done.stdout)["notes"][0]
 
 
-def test_the_command_behind_the_dashes_is_not_run(compat: Run, tmp_path: Path) -> None:
+def test_the_command_behind_the_dashes_is_not_run(compat_process: Run, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
-    done = compat("doctor", "--", "python", "train.py", cwd=tmp_path)
+    done = compat_process("doctor", "--", "python", "train.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_environment_under_inspection_is_not_started(compat: Run, tmp_path: Path) -> None:
+def test_the_environment_under_inspection_is_not_started(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     (venv / "bin").mkdir()
     python = venv / "bin" / "python"
@@ -168,25 +172,25 @@ def test_the_environment_under_inspection_is_not_started(compat: Run, tmp_path: 
     python.chmod(0o755)
     for startup in ("sitecustomize.py", "usercustomize.py"):
         (venv / "lib" / "python3.11" / "site-packages" / startup).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    done = compat("doctor", "--python", str(python))
+    done = compat_process("doctor", "--python", str(python))
     assert done.returncode == 0, done.stderr
     assert "transformers 4.51.3" in done.stdout
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_activated_environment_is_read(compat: Run, tmp_path: Path) -> None:
+def test_the_activated_environment_is_read(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
-    report = json.loads(compat("doctor", "--format", "json", VIRTUAL_ENV=str(venv)).stdout)
+    report = json.loads(compat_process("doctor", "--format", "json", VIRTUAL_ENV=str(venv)).stdout)
     assert [d["name"] for d in report["environment"]["distributions"]] == ["accelerate", "torch", "transformers", "trl"]
 
 
-def test_what_facts_prints_check_reads(compat: Run, tmp_path: Path) -> None:
+def test_what_facts_prints_check_reads(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
     options = ("--gpu", "A100:2", "--launcher", "python", "--task", "sft")
-    facts = compat("facts", "--python", str(venv), *options)
+    facts = compat_process("facts", "--python", str(venv), *options)
     (tmp_path / "facts.json").write_text(facts.stdout)
-    checked = json.loads(compat("check", "--environment", str(tmp_path / "facts.json"), "--format", "json").stdout)
-    doctored = json.loads(compat("doctor", "--python", str(venv), *options, "--format", "json").stdout)
+    checked = json.loads(compat_process("check", "--environment", str(tmp_path / "facts.json"), "--format", "json").stdout)
+    doctored = json.loads(compat_process("doctor", "--python", str(venv), *options, "--format", "json").stdout)
     for finding in doctored["findings"]:
         for fix in finding["fixes"]:
             fix["command"] = fix["command"].replace("venv/bin/python -m pip ", "pip ")
@@ -198,18 +202,18 @@ def test_what_facts_prints_check_reads(compat: Run, tmp_path: Path) -> None:
     assert checked["environment"] == doctored["environment"]
 
 
-def test_two_versions_in_one_folder_are_a_finding(compat: Run, tmp_path: Path) -> None:
+def test_two_versions_in_one_folder_are_a_finding(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, {"transformers": "4.49.0", "trl": "0.17.0"})
     other = venv / "lib" / "python3.11" / "site-packages" / "transformers-4.53.3.dist-info"
     shutil.copytree(venv / "lib" / "python3.11" / "site-packages" / "transformers-4.49.0.dist-info", other)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 4.53.3\n\n")
-    done = compat("doctor", "--python", str(venv), "--gpu", "A100:2", "--launcher", "python", "--format", "json")
+    done = compat_process("doctor", "--python", str(venv), "--gpu", "A100:2", "--launcher", "python", "--format", "json")
     verdicts = {finding["rule"]: finding["verdict"] for finding in json.loads(done.stdout)["findings"]}
     assert verdicts["installed-twice"] == "hit"
     assert verdicts["transformers-dataparallel-drops-data"] == "possible"
 
 
-def test_text_detectors_decide_a_source_install(compat: Run, tmp_path: Path) -> None:
+def test_text_detectors_decide_a_source_install(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, {"trl": "0.16.0.dev0"})
     packages = venv / "lib" / "python3.11" / "site-packages"
     (packages / "trl-0.16.0.dev0.dist-info" / "direct_url.json").write_text('{"url": "file:///src/trl", "dir_info": {}}')
@@ -222,26 +226,26 @@ def test_text_detectors_decide_a_source_install(compat: Run, tmp_path: Path) -> 
     }
     for text, verdicts in expected.items():
         trainer.write_text(text)
-        assert [f["verdict"] for f in json.loads(compat(*command).stdout)["findings"]] == verdicts
+        assert [f["verdict"] for f in json.loads(compat_process(*command).stdout)["findings"]] == verdicts
     trainer.unlink()
-    assert [f["verdict"] for f in json.loads(compat(*command).stdout)["findings"]] == ["possible"]
+    assert [f["verdict"] for f in json.loads(compat_process(*command).stdout)["findings"]] == ["possible"]
 
 
 @pytest.mark.parametrize(
     ("level", "code"), [((), 1), (("--fail-on", "error"), 1), (("--fail-on", "never"), 0), (("--fail-on", "possible"), 1)]
 )
-def test_exit_codes_follow_the_threshold(compat: Run, described: Write, level: tuple[str, ...], code: int) -> None:
+def test_exit_codes_follow_the_threshold(compat_process: Run, described: Write, level: tuple[str, ...], code: int) -> None:
     path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
     for form in ("text", "json"):
-        assert compat("check", "--environment", path, "--format", form, *level).returncode == code
+        assert compat_process("check", "--environment", path, "--format", form, *level).returncode == code
 
 
-def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, described: Write) -> None:
+def test_a_warning_and_an_open_question_fail_only_where_asked(compat_process: Run, described: Write) -> None:
     warning = described(
         {"accelerate": "0.33.0", "transformers": "4.45.0"}, name="w.json", accelerators=TWO, distributions_complete=True
     )
     question = described(AFFECTED, name="q.json", accelerators=TWO)
-    codes = {level: [compat("check", "--environment", path, "--fail-on", level).returncode for path in (warning, question)]
+    codes = {level: [compat_process("check", "--environment", path, "--fail-on", level).returncode for path in (warning, question)]
              for level in ("error", "warning", "possible")}  # fmt: skip
     assert codes == {"error": [0, 0], "warning": [1, 0], "possible": [0, 1]}
 
@@ -273,8 +277,8 @@ def test_a_warning_and_an_open_question_fail_only_where_asked(compat: Run, descr
         (("completions", "tcsh"), "expected one of bash, zsh, fish"),
     ],
 )
-def test_what_cannot_be_used_is_one_line_and_exit_2(compat: Run, words: tuple[str, ...], message: str) -> None:
-    done = compat(*words)
+def test_what_cannot_be_used_is_one_line_and_exit_2(compat_process: Run, words: tuple[str, ...], message: str) -> None:
+    done = compat_process(*words)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("compat: ")
@@ -282,17 +286,17 @@ def test_what_cannot_be_used_is_one_line_and_exit_2(compat: Run, words: tuple[st
     assert message in done.stderr
 
 
-def test_other_files_of_the_same_call_are_still_judged(compat: Run, described: Write, tmp_path: Path) -> None:
+def test_other_files_of_the_same_call_are_still_judged(compat_process: Run, described: Write, tmp_path: Path) -> None:
     good = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
     (tmp_path / "bad.json").write_text('{\n"python": 3\n}')
-    done = compat("check", "--environment", str(tmp_path / "bad.json"), good)
+    done = compat_process("check", "--environment", str(tmp_path / "bad.json"), good)
     assert done.returncode == 2
     assert done.stderr == f"compat: {tmp_path}/bad.json:2: python: expected a string, not the number 3\n"
     assert "2 errors" in done.stdout
     assert good in done.stdout
 
 
-def test_a_rules_file_of_ones_own(compat: Run, described: Write, tmp_path: Path) -> None:
+def test_a_rules_file_of_ones_own(compat_process: Run, described: Write, tmp_path: Path) -> None:
     rules = tmp_path / "mine.toml"
     text = (
         '[[rule]]\nid = "my-rule"\ntitle = "Ours breaks"\nseverity = "error"\neffect = "crash"\nconfidence = "confirmed"\n'
@@ -301,23 +305,23 @@ def test_a_rules_file_of_ones_own(compat: Run, described: Write, tmp_path: Path)
     )
     rules.write_text(text)
     path = described({"numpy": "2.2.6"})
-    assert compat("check", "--environment", path).returncode == 0
-    done = compat("check", "--environment", path, "--rules", str(rules))
+    assert compat_process("check", "--environment", path).returncode == 0
+    done = compat_process("check", "--environment", path, "--rules", str(rules))
     assert (done.returncode, "Ours breaks" in done.stdout) == (1, True)
-    assert compat("rules", "lint", str(rules)).returncode == 0
+    assert compat_process("rules", "lint", str(rules)).returncode == 0
     rules.write_text(text.replace('numpy = "1.26.4"', 'numpy = "2.0.0"'))
-    done = compat("rules", "lint", str(rules))
+    done = compat_process("rules", "lint", str(rules))
     assert (done.returncode, done.stderr) == (1, "mine.toml:1: rule my-rule: example 2 says clear, but it is hit\n")
     rules.write_text(text.replace('numpy = ">=2"', 'numpy = ">=two"'))
-    done = compat("rules", "lint", str(rules))
+    done = compat_process("rules", "lint", str(rules))
     assert done.returncode == 2
     assert done.stderr.startswith(f"compat: {rules}:1: rule my-rule: packages.numpy: '>=two'")
 
 
-def test_text_fits_eighty_columns_and_pipes(compat: Run, described: Write) -> None:
+def test_text_fits_eighty_columns_and_pipes(compat_process: Run, described: Write) -> None:
     path = described(AFFECTED, accelerators=TWO, driver="550.54.15", workload={"launcher": "python", "task": "sft"})
     for encoding in ("utf-8", "ascii"):
-        done = compat("check", "--environment", path, PYTHONIOENCODING=encoding)
+        done = compat_process("check", "--environment", path, PYTHONIOENCODING=encoding)
         lines = done.stdout.splitlines()
         long = [line for line in lines if len(line) > 80 and "http" not in line and "pip install" not in line]
         assert long == []
@@ -326,7 +330,7 @@ def test_text_fits_eighty_columns_and_pipes(compat: Run, described: Write) -> No
         assert ("✗" in done.stdout) == (encoding == "utf-8")
 
 
-def test_a_closed_pipe_is_no_traceback(compat: Run, described: Write) -> None:
+def test_a_closed_pipe_is_no_traceback(compat_process: Run, described: Write) -> None:
     path = described(AFFECTED, accelerators=TWO, workload={"launcher": "python", "task": "sft"})
     command = f"{sys.executable} -m compat check --environment {path} | head -1"
     done = subprocess.run(
@@ -336,22 +340,22 @@ def test_a_closed_pipe_is_no_traceback(compat: Run, described: Write) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_help_names_every_option(compat: Run, command: object) -> None:
-    done = compat(command.name, "--help")  # type: ignore[attr-defined]
+def test_help_names_every_option(compat_process: Run, command: object) -> None:
+    done = compat_process(command.name, "--help")  # type: ignore[attr-defined]
     assert done.returncode == 0
     assert all(f"--{option.name}" in done.stdout for option in command.options)  # type: ignore[attr-defined]
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
-def test_overview_and_version(compat: Run) -> None:
-    assert all(command.name in compat("--help").stdout for command in COMMANDS)
-    assert compat().stdout == compat("--help").stdout
-    assert compat("--version").stdout.startswith("compat 0.")
+def test_overview_and_version(compat_process: Run) -> None:
+    assert all(command.name in compat_process("--help").stdout for command in COMMANDS)
+    assert compat_process().stdout == compat_process("--help").stdout
+    assert compat_process("--version").stdout.startswith("compat 0.")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completions_are_scripts_of_their_shell(compat: Run, tmp_path: Path, shell: str) -> None:
-    script = compat("completions", shell).stdout
+def test_completions_are_scripts_of_their_shell(compat_process: Run, tmp_path: Path, shell: str) -> None:
+    script = compat_process("completions", shell).stdout
     assert "doctor" in script
     assert "fail-on" in script
     program = shutil.which(shell)
@@ -360,11 +364,11 @@ def test_completions_are_scripts_of_their_shell(compat: Run, tmp_path: Path, she
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
 
 
-def test_bash_completes_options_and_words(compat: Run, tmp_path: Path) -> None:
+def test_bash_completes_options_and_words(compat_process: Run, tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if not bash:
         pytest.skip("no bash here")
-    (tmp_path / "script").write_text(compat("completions", "bash").stdout)
+    (tmp_path / "script").write_text(compat_process("completions", "bash").stdout)
     ask = (
         "source ./script; COMP_WORDS=(compat doctor --fo); COMP_CWORD=2; _compat; echo ${COMPREPLY[@]};"
         "COMP_WORDS=(compat doctor --format j); COMP_CWORD=3; _compat; echo ${COMPREPLY[@]};"
@@ -374,20 +378,20 @@ def test_bash_completes_options_and_words(compat: Run, tmp_path: Path) -> None:
     assert done.stdout.split() == ["--format", "json", "doctor"]
 
 
-def test_deep_asks_pip_of_the_running_environment_only(compat: Run, tmp_path: Path) -> None:
+def test_deep_asks_pip_of_the_running_environment_only(compat_process: Run, tmp_path: Path) -> None:
     venv = site(tmp_path, AFFECTED)
-    done = compat("doctor", "--deep", "--python", str(venv))
+    done = compat_process("doctor", "--deep", "--python", str(venv))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    done = compat("doctor", "--deep")
+    done = compat_process("doctor", "--deep")
     assert done.returncode == 0, done.stderr
     assert "pip lists" not in done.stdout
 
 
-def test_rules_are_listed_and_shown(compat: Run) -> None:
-    listed = compat("rules").stdout
-    assert listed == compat("rules", "list").stdout
+def test_rules_are_listed_and_shown(compat_process: Run) -> None:
+    listed = compat_process("rules").stdout
+    assert listed == compat_process("rules", "list").stdout
     assert "trl-sft-dataparallel-accuracy (error, reproduced)" in listed
-    shown = compat("rules", "show", "trl-sft-gather-for-metrics-int").stdout
+    shown = compat_process("rules", "show", "trl-sft-gather-for-metrics-int").stdout
     for part in (
         "evidence  https://",
         "fix       upgrade trl>=0.16.0",
@@ -396,29 +400,29 @@ def test_rules_are_listed_and_shown(compat: Run) -> None:
         "taken as" not in shown and "when",
     ):
         assert str(part) in shown
-    as_json = json.loads(compat("rules", "show", "unsloth-imported-late", "--format", "json").stdout)
+    as_json = json.loads(compat_process("rules", "show", "unsloth-imported-late", "--format", "json").stdout)
     assert as_json[0]["id"] == "unsloth-imported-late"
 
 
-def test_rules_lint_reads_a_file_of_the_matrix_in_place_of_its_compiled_rules(compat: Run) -> None:
-    done = compat("rules", "lint", str(ROOT / "matrix" / "rules" / "peft.toml"))
+def test_rules_lint_reads_a_file_of_the_matrix_in_place_of_its_compiled_rules(compat_process: Run) -> None:
+    done = compat_process("rules", "lint", str(ROOT / "matrix" / "rules" / "peft.toml"))
     assert done.returncode == 0, done.stderr
     assert "all examples hold" in done.stdout
 
 
-def test_suggest_names_the_tasks_that_it_knows(compat: Run) -> None:
-    done = compat("suggest", "--task", "build")
+def test_suggest_names_the_tasks_that_it_knows(compat_process: Run) -> None:
+    done = compat_process("suggest", "--task", "build")
     assert done.returncode == 2
     assert done.stderr.startswith("compat: --task: no packages are known for 'build'; pass sft, grpo, ")
 
 
-def test_a_log_among_the_files_is_sent_to_diagnose(compat: Run, tmp_path: Path) -> None:
+def test_a_log_among_the_files_is_sent_to_diagnose(compat_process: Run, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\n", encoding="utf-8")
-    done = compat("check", str(tmp_path / "train.log"))
+    done = compat_process("check", str(tmp_path / "train.log"))
     assert done.returncode == 2
     assert "compat diagnose FILE" in done.stderr
 
 
-def test_the_help_of_probe_names_every_group(compat: Run) -> None:
-    shown = compat("probe", "--help").stdout
+def test_the_help_of_probe_names_every_group(compat_process: Run) -> None:
+    shown = compat_process("probe", "--help").stdout
     assert [group for group in NAMES if group not in shown] == []

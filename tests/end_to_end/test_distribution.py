@@ -8,7 +8,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
+
+pytestmark = pytest.mark.xdist_group("dist")  # made once, by one worker
 
 
 def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> None:
@@ -27,8 +31,8 @@ def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> 
 def test_the_wheel_works_on_its_own(dist: Path, tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     target = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel)]
-    subprocess.run(pip, check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
+    subprocess.run([*pip, "--target", str(target), str(wheel)], check=True)
     environment = json.loads((ROOT / "docs" / "examples" / "sft.json").read_text())
     (tmp_path / "environment.json").write_text(json.dumps(environment))
     script = target / "bin" / "compat"

@@ -21,6 +21,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.end_to_end.sample_project import BAD, GOOD, RULE, bare_environment, missing, transcript
 
+pytestmark = pytest.mark.xdist_group("dist")  # what its fixtures install or build is made once, by one worker
 EXAMPLE = ROOT / "docs" / "examples" / "docker"
 CHECK = "compat check --installed --target train"
 RUN = [

@@ -24,6 +24,7 @@ from scripts.site.gpus import GpuCells, RocmCells, gpu_page
 from scripts.site.knowledge import entries, rule_pages
 from scripts.site.tables import Cell, PairCells, releases_of, table_of
 
+pytestmark = pytest.mark.xdist_group("site")  # what its fixtures install or build is made once, by one worker
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
