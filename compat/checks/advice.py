@@ -7,10 +7,11 @@ and one that fixes several findings moves to the front. Fixes that are equally g
 
 from __future__ import annotations
 
-from compat.checks import judged
+from compat.checks import builds, guards, installation, interfaces, requirements
 from compat.model import Distribution
 from compat.records import replace
-from compat.rules.evaluate import Answers
+from compat.rules.evaluate import Answers, errors_about
+from compat.rules.facts import Facts, seen_by_torch, visible
 from compat.tables.declared import open_declared
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_TRIALS = 24
 """Environments checked for one report; the findings are sorted worst first, so the errors get theirs."""
 _MOST_SHARED_TRIALS = 100
+_COMPILED = builds.NAMES | {"numpy"}
+"""The distributions on which findings about builds depend."""
 _OF_RELEASES = ("upgrade", "downgrade", "pin")
 
 
@@ -67,47 +70,71 @@ def _ranked(finding: Finding, trials: _Trials, orders: dict[tuple[str, tuple[Fix
 
 
 class _Trials:
-    """One environment with other releases: how many errors each trial leaves."""
+    """One environment with other releases: by how many each trial changes the number of errors.
+
+    Only findings about the distributions that change are looked for, before and after: a whole check takes many times longer.
+    """
 
     def __init__(self, environment: Environment, matrix: Matrix, shared: Shared) -> None:
         self._environment = environment
         self._matrix = matrix
         self._shared = shared
-        self._errors: dict[tuple[tuple[str, str], ...], int] = {}
+        self._changes: dict[tuple[tuple[str, str], ...], int] = {}
+        self._before: dict[frozenset[str], int] = {}
 
     def after(self, fix: Fix) -> int | None:
-        """How many errors are left by the best releases that a fix allows; ``None`` if it changes no known release."""
+        """By how many errors more the best releases leave that a fix allows; ``None`` if it changes no known release."""
         if fix.command is None or fix.kind not in _OF_RELEASES:
             return None
         allowed = {name: self._ends(name, spec) for name, spec in _requirements(fix.command)}
         if fix.package not in allowed or not all(allowed.values()):
             return None
-        return min(self._left({name: ends[end] for name, ends in allowed.items()}) for end in (0, -1))
+        return min(self._change({name: ends[end] for name, ends in allowed.items()}) for end in (0, -1))
 
-    def _left(self, releases: dict[str, str]) -> int:
-        """How many errors hold with these releases and with what an installer moves along: their own requirements."""
+    def _change(self, releases: dict[str, str]) -> int:
+        """The change by these releases and by what an installer moves along: their own requirements; 0 after the last trial."""
         key = tuple(sorted(releases.items()))
-        if key not in self._errors:
-            if len(self._errors) >= _MOST_TRIALS or self._shared.trials <= 0:
+        if key not in self._changes:
+            if len(self._changes) >= _MOST_TRIALS or self._shared.trials <= 0:
                 return 0
             self._shared.trials -= 1
-            hits = self._hits(releases)
+            hits, errors = self._about(releases, frozenset(releases))
             along = {
                 fix.package: ends[-1]
                 for each in hits if each.rule.startswith(tuple(f"requires-{name}-" for name in releases))
                 for fix in each.fixes[:1]
                 if fix.package and fix.spec and fix.package not in releases and (ends := self._ends(fix.package, fix.spec))
             }  # fmt: skip
-            hits = self._hits({**releases, **along}) if along else hits
-            self._errors[key] = sum(each.severity == "error" for each in hits)
-        return self._errors[key]
+            about = frozenset((*releases, *along))
+            errors = self._about({**releases, **along}, about)[1] if along else errors
+            if about not in self._before:
+                self._before[about] = self._about({}, about)[1]
+            self._changes[key] = errors - self._before[about]
+        return self._changes[key]
 
-    def _hits(self, releases: Mapping[str, str]) -> list[Finding]:
+    def _about(self, releases: Mapping[str, str], about: frozenset[str]) -> tuple[list[Finding], int]:
+        """The findings that hold about some distributions with these releases, and the number of errors.
+
+        An import that fails is counted from the index of the rows, which takes less than to open them; whether a module of an
+        application that fails is reached is not looked up.
+        """
         copies = {copy.name: copy for copy in self._environment.distributions or ()}
         copies |= {name: Distribution(name, version) for name, version in releases.items()}
-        changed = replace(self._environment, distributions=tuple(copies.values()))
-        _, findings, _ = judged(changed, self._matrix, self._shared.answers)
-        return [each for each in findings if each.verdict == "hit"]
+        environment = visible(replace(self._environment, distributions=tuple(copies.values())))
+        changed = replace(environment, distributions=tuple(copy for copy in copies.values() if copy.name in about))
+        facts, declared = Facts(environment), open_declared()
+        found = [
+            *requirements.judge(facts, declared, about), *installation.judge_releases(Facts(changed), declared),
+            *guards.judge(facts, about), *(builds.judge(facts) if about & _COMPILED else ()),
+        ]  # fmt: skip
+        hits = [each for each in found if each.verdict == "hit"]
+        seen = seen_by_torch(environment)
+        errors = errors_about(about, facts if seen is environment else Facts(seen), self._matrix)
+        errors += [frozenset(each.packages) for each in hits if each.severity == "error" and each.origin != "guard"]
+        # a guard and an import that fails often have the cause of another error
+        also = [frozenset(each.packages) for each in hits if each.severity == "error" and each.origin == "guard"]
+        also += interfaces.failing_pairs(environment, about)
+        return hits, len(errors) + sum(not any(each >= names for each in errors) for names in also)
 
     def _ends(self, name: str, spec: str) -> tuple[str, ...]:
         """The oldest and the newest recorded release in a range, for this Python; the release of an exact pin."""
@@ -115,12 +142,16 @@ class _Trials:
         if exact != spec and is_version(exact):
             return (exact,)
         package, ranges, python = open_declared().package(name), ranges_of(spec), self._environment.python
-        found = tuple(
-            each.version for each in (package.releases if package else ())
-            if each.yanked is None and contains(ranges, key_of(each.version))
-            and (python is None or each.pythons is None or contains(each.pythons, key_of(python)))
-        )  # fmt: skip
-        return (found[0], found[-1]) if found else ()
+
+        def fits(version: str) -> bool:
+            each = package.published(version) if package and contains(ranges, key_of(version)) else None
+            if each is None or each.yanked is not None:
+                return False
+            return python is None or each.pythons is None or contains(each.pythons, key_of(python))
+
+        versions = package.versions if package else []
+        oldest, newest = next(filter(fits, versions), None), next(filter(fits, reversed(versions)), None)
+        return () if oldest is None or newest is None else (oldest, newest)
 
 
 def _requirements(command: str) -> Iterator[tuple[str, str]]:

@@ -39,8 +39,11 @@ _UNDECLARED = "ModuleNotFoundError"
 _opened: list[Refusals] = []
 
 
-def judge(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for every guard that applies, one for each package and subject."""
+def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
+    """Yield a finding for every guard that applies, one for each package and subject.
+
+    ``about`` limits them to guards of these packages, and those that test one of them.
+    """
     copies = {copy.name: copy for copy in facts.environment.distributions or () if copy.version and is_release(copy)}
     if not copies:
         return
@@ -48,6 +51,8 @@ def judge(facts: Facts) -> Iterator[Finding]:
     seen: set[str] = set()
     for name in sorted(refusals.packages & copies.keys()):
         for row in refusals.of(name, copies[name].version or ""):
+            if about is not None and name not in about and about.isdisjoint(test.name for test in fact_tests(row.condition)):
+                continue
             finding = _finding(row, copies[name], facts)
             if finding is not None and finding.rule not in seen:
                 seen.add(finding.rule)

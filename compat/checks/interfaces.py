@@ -84,11 +84,20 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
 
 def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
     """The packages that fail at import, or ``later`` in submodules and calls; ``None`` if the full table must be consulted."""
+    several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
+    return _index().failing(several, tiers=TIERS if later else TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))])
+
+
+def _index() -> AtOnce:
+    """The shipped index of the rows, read once."""
     if not _at_once:
         _at_once.append(open_at_once())
-    (first,) = _at_once
-    several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
-    return first.failing(several, tiers=TIERS if later else TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))])
+    return _at_once[0]
+
+
+def failing_pairs(environment: Environment, about: frozenset[str]) -> set[frozenset[str]]:
+    """See :meth:`AtOnce.pairs`."""
+    return _index().pairs(releases_in(environment), about)
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:

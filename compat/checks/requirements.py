@@ -52,21 +52,26 @@ _OF_CUDA_BUILDS = ("triton",)
 """Packages that every CUDA build of a release pins alike; builds for CPUs, ROCm and Intel GPUs do not require them."""
 
 
-def judge(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Check the METADATA of installed distributions; for others, the requirements in the tables of tracked packages."""
+def judge(facts: Facts, declared: Declared, about: frozenset[str] | None = None) -> Iterator[Finding]:
+    """Check the METADATA of installed distributions; for others, the requirements in the tables of tracked packages.
+
+    ``about`` limits the findings to requirements of or for these distributions.
+    """
     names = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
+        asked = None if about is None or copy.name in about else about
         if copy.requires is not None:
-            yield from _of_metadata(copy, copy.requires, facts, declared)
+            yield from _of_metadata(copy, copy.requires, facts, declared, asked)
             continue
+        listed = names if asked is None else names & asked
         if copy.name not in declared or copy.version is None or not is_release(copy):
             continue
         package = declared.package(copy.name)
-        place = None if package is None else package.place(copy.version)
+        place = None if package is None or listed.isdisjoint(package.asks) else package.place(copy.version)
         if package is None or place is None:
             continue
         for name in package.asks:
-            if name in names and (requirements := package.requirements(place, name)):
+            if name in listed and (requirements := package.requirements(place, name)):
                 yield from _violated(copy, name, requirements, facts, package)
 
 
@@ -165,11 +170,15 @@ def _is_pin(specifier: str) -> bool:
 # --- Requirements from installed METADATA: those of the installed build, and of packages that are not in the tables.
 
 
-def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Yield findings for missing or violated requirements."""
+def _of_metadata(
+    copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared, asked: frozenset[str] | None = None
+) -> Iterator[Finding]:  # fmt: skip
+    """Yield findings for missing or violated requirements, limited to those for the distributions in ``asked``."""
     for line in lines:
         written, _, marker = line.partition(";")
         name, specifier = _taken_apart(written)
+        if asked is not None and name not in asked:
+            continue
         found = facts.package(name)
         other = found[0] if isinstance(found, list) and len(found) == 1 else None
         if isinstance(found, list) and (other is None or other.version is None or not is_version(other.version)):
@@ -188,13 +197,18 @@ def _of_metadata(copy: Distribution, lines: tuple[str, ...], facts: Facts, decla
 
 def _taken_apart(written: str) -> tuple[str, str]:
     """Split ``torch[opt] (>=2.0)`` into name and specifier set; only the name for a direct URL."""
-    written = written.partition("@")[0].strip()
-    rest = written.lstrip(_LETTERS)
-    name = written[: len(written) - len(rest)]
-    rest = rest.lstrip()
-    if rest.startswith("["):
-        rest = rest.partition("]")[2].strip()
-    return normalized(name), rest.strip("()").replace(" ", "")
+    if written not in _known_parts:
+        requirement = written.partition("@")[0].strip()
+        rest = requirement.lstrip(_LETTERS)
+        name = requirement[: len(requirement) - len(rest)]
+        rest = rest.lstrip()
+        if rest.startswith("["):
+            rest = rest.partition("]")[2].strip()
+        _known_parts[written] = normalized(name), rest.strip("()").replace(" ", "")
+    return _known_parts[written]
+
+
+_known_parts: dict[str, tuple[str, str]] = {}
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NAME = "at_once.bin"
 TIERS = ("E1", "E2", "R1")
+REACHED = "E2 reached"
+"""The part of E2 about modules of the applications in :data:`ENTRIES` that any use of them runs, whatever else is installed."""
 ENTRIES: dict[str, tuple[str, ...]] = {
     "unsloth": (), "unsloth-zoo": (), "llmcompressor": (), "optimum": (), "sentence-transformers": (), "auto-gptq": (),
     "autoawq": (),
@@ -75,15 +77,34 @@ class AtOnce:
         tops = importable(listed)
         found = set()
         for tier in tiers:
-            if tier not in self._opened:
-                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
-            rows = self._opened[tier]
+            rows = self._rows(tier)
             for consumer, own in bits.items():
                 for package, bad, when, asks in rows.get(consumer, ()):
                     if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
                         found.add(consumer)
                         break
         return frozenset(found)
+
+    def pairs(self, installed: Mapping[str, str], about: frozenset[str]) -> set[frozenset[str]]:
+        """Return the pairs of installed packages, one of them in ``about``, of which one fails to import with the other.
+
+        Of the applications in :data:`ENTRIES`, also those of which a module fails that any use of them runs.
+        """
+        bits = {name: self._bits(name, (version,)) for name, version in installed.items() if name in self._versions}
+        tops = importable(installed)
+        found = set()
+        for tier in ("E1", REACHED) if not ENTRIES.keys().isdisjoint(bits) else ("E1",):
+            for consumer in bits:
+                for package, bad, when, asks in self._rows(tier).get(consumer, ()):
+                    concerned = consumer in about or package in about
+                    if concerned and bits[consumer] & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+                        found.add(frozenset((consumer, package)))
+        return found
+
+    def _rows(self, tier: str) -> Failing:
+        if tier not in self._opened:
+            self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
+        return self._opened[tier]
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0

@@ -7,14 +7,15 @@
 
 from __future__ import annotations
 
-from compat.interfaces.at_once import ENTRIES, importable
+from compat.interfaces.at_once import ENTRIES, REACHED, TIERS, importable
 from compat.interfaces.rows import E1, E2, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from compat.interfaces.at_once import Failing
     from compat.interfaces.release import Surface
     from compat.interfaces.rows import State
 
@@ -160,3 +161,43 @@ def eager_rows(
         run = reach.run_by(entries)
         found += [(row, reach.chain(run, row.module)) for row in later if row.module in run]
     return found
+
+
+def packed_at_once(rows: Rows) -> bytes:
+    """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
+    import marshal
+    import zlib
+
+    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in (*TIERS, REACHED)}
+    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
+
+
+def _of_tier(rows: Rows, tier: str) -> Failing:
+    found = {}
+    consumers, tier, entered = (ENTRIES, E2, _entered(rows)) if tier == REACHED else (rows.consumers, tier, None)
+    for consumer in sorted(rows.consumers.intersection(consumers)):
+        places = {version: at for at, version in enumerate(rows.versions(consumer))}
+        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
+        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
+            bad = frozenset(row.bad)
+            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+            key = row.package, mask, row.asks
+            run = (version for version in versions if entered is None or row.module in entered(consumer, version))
+            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in run)
+        if any(kept.values()):
+            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items() if when]
+    return found
+
+
+def _entered(rows: Rows) -> Callable[[str, str], frozenset[str]]:
+    """A function that returns the modules that any use of a release runs, whatever else is installed."""
+    known: dict[tuple[str, str], frozenset[str]] = {}
+
+    def entered(package: str, version: str) -> frozenset[str]:
+        if (package, version) not in known:
+            entries = (*rows.tops(package), *ENTRIES[package])
+            known[package, version] = frozenset(Reach(rows, {package: version}).run_by(entries))
+        return known[package, version]
+
+    return entered

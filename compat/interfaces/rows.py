@@ -8,15 +8,13 @@ of code that runs later (``R``), and which of its modules import which (``X``), 
 from __future__ import annotations
 
 from compat.files import read_table
-from compat.interfaces.at_once import TIERS, importable, place_of
+from compat.interfaces.at_once import importable, place_of
 from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any, TypeAlias, TypedDict
-
-    from compat.interfaces.at_once import Failing
 
     EvidenceRow: TypeAlias = tuple[int, str, int, bool]
     RowValues: TypeAlias = tuple[
@@ -239,8 +237,13 @@ class Rows:
         """The releases of a consumer that have a row which this release of another package does not meet."""
         asked = consumer, kind, package, version
         if asked not in self._failing:
-            found = self.all_of(consumer, kind=kind, needed=self.bits({package: (version,)}))
-            self._failing[asked] = frozenset(each for when, _ in found for each in when)
+            block, here = self._block(consumer, kind), self._bits(package, (version,))
+            masks, when = block["masks"], 0
+            for row in block["rows"]:
+                if row[0] == package and masks[row[1]] & here:
+                    for mask in row[2][::2]:
+                        when |= masks[mask]
+            self._failing[asked] = frozenset(each for at, each in enumerate(self.versions(consumer)) if when >> at & 1)
         return self._failing[asked]
 
     def all_of(
@@ -350,28 +353,3 @@ def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:
     """Return the names in ``consumers`` (all names for ``None``), in their order."""
     wanted = None if consumers is None else frozenset(consumers)
     return [name for name in names if wanted is None or name in wanted]
-
-
-def packed_at_once(rows: Rows) -> bytes:
-    """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
-    import marshal
-    import zlib
-
-    known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in TIERS}
-    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
-
-
-def _of_tier(rows: Rows, tier: str) -> Failing:
-    found = {}
-    for consumer in sorted(rows.consumers):
-        places = {version: at for at, version in enumerate(rows.versions(consumer))}
-        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
-            bad = frozenset(row.bad)
-            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
-            key = row.package, mask, row.asks
-            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in versions)
-        if kept:
-            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items()]
-    return found

@@ -42,7 +42,7 @@ class Matrix:
     """An opened matrix. ``detectors`` maps a distribution to (detector, file, text) to look for in its installed files.
 
     ``variables`` are the environment variables that rules depend on, ``newest`` maps a package to the newest release that was
-    assessed, and ``names`` are all distributions that occur in a condition.
+    assessed, and ``names`` maps every distribution that occurs in a condition to the numbers of the rules that depend on it.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -112,7 +112,10 @@ class Matrix:
             tuple(sorted({*self.variables, *more.variables})),
             detectors,
             self.newest,
-            self.names | more.names,
+            {
+                name: (*self.names.get(name, ()), *(number + first for number in more.names.get(name, ())))
+                for name in sorted({*self.names, *more.names})
+            },
             (*self._ids, *more._ids),
         ), _VERSION)  # fmt: skip
         return Matrix(_content(header, self._content[self._start :], more._content[more._start :]))
@@ -127,6 +130,7 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
     index: dict[str, list[object]] = {}
     detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
+    naming: dict[str, list[int]] = {}
     places, blocks = [0], []
     for number, rule in enumerate(rules):
         if all(each.how == "absent" for each in rule.packages):
@@ -135,6 +139,8 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
             index.setdefault(each.name, []).append((number, each.how, each.ranges))
         for package, detector, path, text in rule.detectors:
             detectors.setdefault(package, set()).add((detector, path, text))
+        for name in named_distributions(rule):
+            naming.setdefault(name, []).append(number)
         variables.update(asked_variables(rule))
         blocks.append(marshal.dumps(_plain(rule), _VERSION))
         places.append(places[-1] + len(blocks[-1]))
@@ -144,7 +150,7 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
         tuple(sorted(variables)),
         {name: tuple(sorted(found)) for name, found in detectors.items()},
         dict(newest),
-        frozenset(name for rule in rules for name in named_distributions(rule)),
+        {name: tuple(numbers) for name, numbers in sorted(naming.items())},
         tuple(rule.id for rule in rules),
     ), _VERSION)  # fmt: skip
     return _content(header, *blocks)

@@ -25,6 +25,8 @@ from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compat.rules.compiled import Matrix
 
 
@@ -54,6 +56,17 @@ def judge(
         if only is None or rule.id in only:
             found.append(_judged(rule, facts) if answers is None else answers.of(number, rule, facts))
     return tuple(finding for finding in found if finding is not None)
+
+
+def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[frozenset[str]]:
+    """Return the packages of every error that certainly holds, of the rules that depend on one of these distributions."""
+    depending = {number for name in names for number in matrix.names.get(name, ())}
+    opened = (matrix.rule(number) for number in matrix.concerned(facts.keys()) if number in depending)
+    return [
+        frozenset(packages_of(rule, facts)) for rule in opened
+        if rule.severity == "error" and not (rule.effect == "install" and _installed(rule, facts))
+        and _kleene(rule, facts.presuming(rule.presume)) and severity_of(rule, facts) == "error"
+    ]  # fmt: skip
 
 
 def _judged(rule: Rule, facts: Facts) -> Finding | None:

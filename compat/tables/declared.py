@@ -16,7 +16,7 @@ from compat.versions import Ranges, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping, Set
     from typing import TypeAlias
 
     from compat.markers import Marker
@@ -57,7 +57,7 @@ class Package:
         return tuple(map(self._published, range(len(self.versions))))
 
     @property
-    def asks(self) -> Collection[str]:
+    def asks(self) -> Set[str]:
         """Return the distributions of which some release requires a range."""
         return self._packed.keys()
 
@@ -100,9 +100,13 @@ class Package:
 
     def accepting(self, place: int, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> str | None:
         """Return the nearest release that is not yanked and accepts a distribution under an extra, preferring later ones."""
-        refusing = [runs for _, ranges, _, under, runs in self._of(name) if under == extra and not accepts(ranges)]
+        refused = 0  # the places of releases, as a bit mask
+        for _, ranges, _, under, runs in self._of(name):
+            if under == extra and not accepts(ranges):
+                for first, last in runs:
+                    refused |= (1 << last + 1) - (1 << first)
         for other in (*range(place + 1, len(self.versions)), *range(place - 1, -1, -1)):
-            if other not in self._yanked and not any(_within(runs, other) for runs in refusing):
+            if not refused >> other & 1 and other not in self._yanked:
                 version: str = self.versions[other]
                 return version
         return None

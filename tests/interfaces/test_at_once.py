@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from compat.interfaces.at_once import AtOnce
-from compat.interfaces.rows import open_rows, packed_at_once
+from compat.interfaces.at_once import AtOnce, open_at_once
+from compat.interfaces.imports import eager_rows
+from compat.interfaces.rows import open_rows
 from tests.examples import THOROUGH
 
 _ROWS = open_rows()
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.skipif(_ROWS is None, reason="the tables are not there:
 @pytest.fixture(scope="module")
 def first() -> AtOnce:
     assert _ROWS is not None
-    return AtOnce(packed_at_once(_ROWS))
+    return open_at_once()
 
 
 @pytest.mark.parametrize("accelerate", ["0.26.0", "0.26", "0.26.0+local"])
@@ -43,3 +44,24 @@ def test_it_says_what_the_rows_say(first: AtOnce) -> None:
                     found = first.failing(listed, tiers=tiers)
                     assert found == told
                     assert _ROWS.broken(here, tiers=tiers, consumers=found) == _ROWS.broken(here, tiers=tiers)
+
+
+def test_pairs_are_those_of_which_one_fails_to_import(first: AtOnce) -> None:
+    assert _ROWS is not None
+    for consumer in sorted(_ROWS.consumers):
+        version = _ROWS.versions(consumer)[-1]
+        for other in sorted(_ROWS.packages - {consumer}):
+            for old in _ROWS.versions(other)[:: 15 if THOROUGH else 45]:
+                here = {consumer: version, other: old}
+                told = {(row.tier, frozenset((row.consumer, row.package))) for row, _ in eager_rows(_ROWS, here)}
+                found = first.pairs(here, frozenset((other,)))
+                assert found <= {pair for _, pair in told}
+                assert found >= {pair for tier, pair in told if tier == "E1"}
+                assert first.pairs(here, frozenset(("nothing",))) == set()
+
+
+def test_a_pair_counts_if_any_use_of_an_application_runs_the_module(first: AtOnce) -> None:
+    """unsloth 2025.6.2 imports a module of its own, which imports what transformers 4.49 does not have."""
+    here = {"unsloth": "2025.6.2", "transformers": "4.49.0"}
+    assert first.pairs(here, frozenset(("unsloth",))) == {frozenset(here)}
+    assert first.pairs({**here, "transformers": "4.52.4"}, frozenset(("unsloth",))) == set()
