@@ -97,12 +97,14 @@ def _model(given: str | None) -> ModelSize | None:
 
 
 def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Memory, Report]:
-    """Return the memory estimates, and the report with their findings added."""
+    """Return the memory estimates, and the report with their findings and those about the model's support added."""
     from compat.api.report import choose
+    from compat.checks import models
     from compat.checks.memory import estimated, judge
 
     memory = estimated(model, report.environment)
-    chosen = choose((*report.findings, *judge(memory, report.environment)), (), options)
+    found = (*models.judge(model, report.environment), *judge(memory, report.environment))
+    chosen = choose((*report.findings, *found), (), options)
     return memory, replace(report, findings=chosen.findings, exit=chosen.exit)
 
 

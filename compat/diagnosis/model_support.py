@@ -1,6 +1,7 @@
-"""Explain why a library does not know a model: the releases that have the module of this model, by their published source.
+"""Explain why a library does not know a model: the releases that register it, by their published source.
 
-transformers has one module per model type, vLLM and SGLang one per architecture. A release without it refuses the model.
+Where the table of registered models does not decide, the modules do: transformers has one per model type, vLLM and SGLang
+one per architecture.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from compat.diagnosis.changed_names import option
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.missing_names import Named
 from compat.diagnosis.named_releases import of_name, spelled_otherwise
+from compat.interfaces.architectures import support
 from compat.interfaces.table import open_table
 from compat.model import Finding, Fix
 from compat.reports.log.frames import RaisedError
@@ -63,7 +66,9 @@ def unknown_model(error: RaisedError, text: str, facts: Facts) -> list[Finding]:
         return _of_type(match["type"], error, facts, certain=in_auto) if in_auto or not error.frames else []
     if match := _ARCHITECTURE.search(error.message):
         name = match["listed"] or match["inspected"] or match["named"]
-        server = "sglang" if "sglang" in text.lower() and "vllm" not in error.message.lower() else "vllm"
+        server = _server(error, text, facts)
+        if (known := _registered(server, name)) is not None:
+            return [] if match["inspected"] and version_of(server, facts) is None else _lacking(known, name, error, facts)
         module = _module_of(server, name)
         if module is None:
             return [_in_no_release(server, name, error, facts)]
@@ -84,10 +89,24 @@ def unknown_model_in(text: str, facts: Facts) -> list[Finding]:
     return []
 
 
+def _server(error: RaisedError, text: str, facts: Facts) -> str:
+    """Return the engine that raised the error: both use vLLM's words."""
+    if "vllm" in error.message.lower():
+        return "vllm"
+    installed = [each for each in _SERVERS if version_of(each, facts) is not None]
+    return "sglang" if installed == ["sglang"] or (installed != ["vllm"] and "sglang" in text.lower()) else "vllm"
+
+
+def _registered(package: str, model: str) -> Named | None:
+    """Return the releases that register a model; ``None`` if all or none do."""
+    found = support(package, model)
+    return None if found is None else option(package, model, found.having, found.known)
+
+
 def _of_type(kind: str, error: RaisedError, facts: Facts, *, certain: bool) -> list[Finding]:
     """``certain``: the message is about a model type; the key of another error only counts if releases differ in it."""
     module = kind.replace("-", "_").replace(".", "_")
-    known = of_name(f"transformers.models.{module}", None)
+    known = _registered("transformers", kind) or of_name(f"transformers.models.{module}", None)
     if known is not None:
         return _lacking(known, f"the model type {kind}", error, facts)
     table = open_table("transformers")

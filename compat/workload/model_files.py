@@ -43,7 +43,8 @@ class Matrix:
 class ModelSize:
     """The quantities that determine memory use. ``stored`` is the size of the weight files in bytes, ``None`` without files.
 
-    ``cached`` is the number of values per token in the KV cache; ``positions`` the maximum number of tokens.
+    ``cached`` is the number of values per token in the KV cache; ``positions`` the maximum number of tokens. ``own_code``: the
+    files of the model bring their own classes.
     """
 
     kind: str
@@ -56,6 +57,8 @@ class ModelSize:
     positions: int | None
     stored: float | None
     files: str
+    architectures: tuple[str, ...] = ()
+    own_code: bool = False
 
 
 def read_model(path: str) -> ModelSize:
@@ -85,7 +88,12 @@ def read_model(path: str) -> ModelSize:
         kind=kind, parameters=parameters, matrices=matrices, layers=config.layers, hidden=config.hidden,
         vocabulary=config.number("vocab_size"), cached=config.cached,
         positions=config.maybe("max_position_embeddings", "n_positions"), stored=stored, files=files,
+        architectures=_texts(document.get("architectures")), own_code=bool(document.get("auto_map")),
     )  # fmt: skip
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 class _Config:

@@ -26,6 +26,8 @@ _SAYS_NOTHING = frozenset(
     )
 )  # fmt: skip
 """Names of variables that tell nothing about what a string means."""
+_ENTRY = "EntryClass"
+"""Under this name SGLang's modules register the classes of their models."""
 _COLLECTING = ("list", "set", "tuple", "dict", "frozenset", "OrderedDict", "MappingProxyType")
 
 Accepted = tuple[str, str]
@@ -94,6 +96,8 @@ def _of_assignment(statement: ast.stmt, owner: str, *, local: bool) -> Iterator[
         if not name or name == "__all__" or name.startswith("_import_structure") or (local and not _OF_A_FUNCTION.search(name)):
             continue
         container = _qualified(owner, name)
+        if container == _ENTRY:
+            yield from ((f"{_ENTRY}()", each.id) for each in ast.walk(value) if isinstance(each, ast.Name))
         yield from ((container, text) for text in _collected(value))
         field = container if owner and not local else f"={name}"
         yield from ((field, text) for text in _literals(value))
@@ -162,10 +166,11 @@ def _collected(node: ast.expr) -> Iterator[str]:
             first = each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each
             if (text := _text(first)) is not None:
                 yield text
-    elif isinstance(node, ast.Call) and (_last(node.func) in _COLLECTING or _last(node.func)[:1].isupper()):
-        if node.args:
+    elif isinstance(node, ast.Call):
+        made = _last(node.func.value if isinstance(node.func, ast.Subscript) else node.func)  # OrderedDict[str, str]([…])
+        if node.args and (made in _COLLECTING or made[:1].isupper()):
             yield from _collected(node.args[0])
-        if _last(node.func) == "dict":
+        if made == "dict":
             yield from (keyword.arg for keyword in node.keywords if keyword.arg is not None)
     elif isinstance(node, ast.BinOp):
         yield from _collected(node.left)

@@ -24,6 +24,8 @@ def with_release(name: str, version: str) -> Environment:
         ("KeyError: 'qwen3'", "transformers", ">=4.51.0"),
         ("ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.", "transformers", ">=4.37.0"),
         ("ValueError: Model architectures ['Qwen3ForCausalLM'] are not supported for now. Supported", "vllm", ">=0.8.4"),
+        ("ValueError: Model architectures ['LlamaModel'] are not supported for now. Supported", "vllm", ">=0.6.4"),
+        (NOT_RECOGNIZED.format("qwen3_vl_text"), "transformers", ">=4.57.0"),  # a type in the module of another
         ("ValueError: Gemma3ForConditionalGeneration has no vLLM implementation and the Transformers", "vllm", ">=0.8.0"),
     ],
 )
@@ -48,6 +50,20 @@ def test_a_release_without_the_model_is_certain_and_one_with_it_is_not_at_fault(
 def test_a_server_of_which_only_the_text_tells() -> None:
     (finding,) = said("sglang 0.4.4\nValueError: Model architectures ['Qwen3ForCausalLM'] are not supported for now.")
     assert list(finding.packages) == ["sglang"]
+
+
+def test_the_server_that_is_installed_is_asked() -> None:
+    error = (
+        "ValueError: Model architectures ['GptOssForCausalLM'] are not supported for now. Supported architectures: dict_keys(["
+    )
+    (finding,) = said(error, with_release("sglang", "0.4.9"))
+    assert [(fix.package, fix.spec) for fix in finding.fixes] == [("sglang", ">=0.5.1")]
+
+
+def test_a_model_that_was_removed_names_the_last_release_with_it() -> None:
+    error = "ValueError: Model architectures ['MotifForCausalLM'] are not supported for now."
+    (finding,) = said(error, with_release("vllm", "0.12.0"))
+    assert (finding.verdict, finding.fixes[0].spec) == ("hit", ">=0.10.2,<=0.11.0")
 
 
 def test_a_model_of_no_release_may_bring_its_own_code() -> None:

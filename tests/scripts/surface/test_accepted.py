@@ -34,14 +34,22 @@ def test_keys_of_registries() -> None:
         METHODS["gptq"] = Gptq
         METHODS.update({"fp8": Fp8})
         NAMES = OrderedDict([("bert", "Bert"), ("gpt2", "GPT2")])
+        TYPES = OrderedDict[str, str]([("llama", "Llama")])
         MODES = frozenset({"static"}) | {"dynamic"}
         class Attention:
             _global_mapping = {"sdpa": sdpa}
         """
     ) == {
         ("ACT2CLS", "gelu"), ("METHODS", "awq"), ("METHODS", "gptq"), ("METHODS", "fp8"), ("NAMES", "bert"), ("NAMES", "gpt2"),
-        ("MODES", "static"), ("MODES", "dynamic"), ("Attention._global_mapping", "sdpa"),
+        ("MODES", "static"), ("MODES", "dynamic"), ("Attention._global_mapping", "sdpa"), ("TYPES", "llama"),
     }  # fmt: skip
+
+
+def test_classes_that_sglang_registers() -> None:
+    assert found("EntryClass = [LlamaForCausalLM, Phi3ForCausalLM]\n") == {
+        ("EntryClass()", "LlamaForCausalLM"), ("EntryClass()", "Phi3ForCausalLM")
+    }  # fmt: skip
+    assert found("EntryClass = GptOssForCausalLM\n") == {("EntryClass()", "GptOssForCausalLM")}
 
 
 def test_what_annotations_and_options_allow() -> None:
