@@ -144,9 +144,15 @@ def of_one_package(found: Iterable[Change], modules: Sequence[str], installed: C
     tops = {each.module.partition(".")[0]: each.package for group in by_package.values() for each in group}
     package = next((tops[module] for module in modules if module in tops), None)
     if package is None:
+        by_package = {name: group for name, group in by_package.items() if not _is_copy(group[0].module, tops)} or by_package
         here = list(by_package) if len(by_package) == 1 else [name for name in by_package if name in installed]
         package = here[0] if len(here) == 1 else None
     return by_package.get(package or "", [])
+
+
+def _is_copy(module: str, tops: Collection[str]) -> bool:
+    """Whether a module is a copy of one of the packages inside another: ``xformers._flash_attn`` of ``flash_attn``."""
+    return any(part.lstrip("_") in tops for part in module.split(".")[1:])
 
 
 @record(frozen=True)

@@ -152,3 +152,25 @@ def _cuda_of_torch(facts: Facts) -> int | None:
     names = [each.name for each in facts.environment.distributions or () if each.name.startswith("nvidia-")]
     endings = {int(name[-2:]) for name in names if name[-5:-2] == "-cu" and name[-2:].isdecimal()}
     return endings.pop() if len(endings) == 1 else None
+
+
+_TOOLKITS = {
+    "75": "10.0", "80": "11.0", "86": "11.1", "87": "11.4", "89": "11.8", "90": "11.8", "90a": "12.0",
+    "100": "12.8", "101": "12.8", "120": "12.8", "103": "12.9", "121": "12.9", "110": "13.0", "88": "13.0",
+    "c++17": "11.0", "c++20": "12.0", "static-global-template-stub": "12.8", "compress-mode": "12.8",
+}  # fmt: skip
+"""The first CUDA toolkit whose nvcc knows an architecture, a value or an option."""
+_DROPPED = {"35": "11.8", "37": "11.8", **dict.fromkeys(("50", "52", "53", "60", "61", "62", "70", "72"), "12.9")}
+"""The last CUDA toolkit whose nvcc compiles for an architecture."""
+
+
+def toolkit_for(word: str) -> str:
+    """Return the CUDA toolkits whose nvcc knows ``compute_120a`` or the name of an option, in words."""
+    code = word.removeprefix("compute_").removeprefix("sm_")
+    plain = code.rstrip("af") if code[:1].isdigit() else code
+    if plain in _DROPPED:
+        return f"{_DROPPED[plain]} or older"
+    least = _TOOLKITS.get(code) or _TOOLKITS.get(plain)
+    if code.endswith("f") and plain != code:
+        least = "12.9" if least == "12.8" else least  # families came with it
+    return f"{least} or newer" if least else "that does"

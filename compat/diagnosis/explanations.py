@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
-from compat.diagnosis.devices import cuda_wheel, driver_of, for_driver, for_gpu, only_kind, overrides, torch_for_device
+from compat.diagnosis.devices import (
+    cuda_wheel,
+    driver_of,
+    for_driver,
+    for_gpu,
+    only_kind,
+    overrides,
+    toolkit_for,
+    torch_for_device,
+)
 from compat.diagnosis.frame_packages import meeting, version_of
 from compat.diagnosis.installations import failed_builds, incomplete, not_importable, not_offered, violated
 from compat.diagnosis.interface_errors import between_packages, interfaces
@@ -133,6 +142,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = names or list(symptom.else_packages)
     groups["package"] = names[0] if names else ""
     device = only_kind(facts)
+    groups["toolkit"] = toolkit_for(groups.get("code") or groups.get("option") or "")
     groups["gpu"] = _gpu(symptom, groups.get("code"), device)
     return Finding(
         rule=f"symptom-{symptom.name}",

@@ -36,6 +36,8 @@ def spec_of(finding: Finding) -> str | None:
          "transformers", "<=4.48.3"),
         # a later release inherits it
         ("AttributeError: 'DynamicCache' object has no attribute 'get_max_length'", "transformers", "<=4.48.3"),
+        # xformers has a copy of the package
+        ("TypeError: flash_attn_varlen_func() got an unexpected keyword argument 'alibi_slopes'", "flash-attn", ">=2.4.0.post1"),
         # the class has moved to another module, and has it there as well
         ("AttributeError: 'UNet2DConditionModel' object has no attribute 'encoder_hid_proj'", "diffusers", ">=0.15.0"),
     ],

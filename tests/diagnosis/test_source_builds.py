@@ -50,7 +50,7 @@ BUILDS = [
         "cuda-types-missing",
         "This CUDA toolkit has no __nv_fp8_e4m3",
     ),
-    ("RuntimeError: Cannot find CUDA_HOME. CUDA must be available to build the package.", "no-nvcc", "A package is built"),
+    ("RuntimeError: Cannot find CUDA_HOME. CUDA must be available to build the package.", "no-nvcc", "A package compiles"),
     ("AssertionError: nvcc version must be at least 12.3", "cuda-toolkit-old", "A package requires CUDA 12.3 or newer"),
 ]
 LOADING = [
