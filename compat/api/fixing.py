@@ -238,7 +238,8 @@ def _resolved(plan: Plan, after: Case) -> Plan:
     rules = plan.verified is None or plan.verified.rules
     unread = tuple(each.name for each in plan.changes if each.index_url and f"{each.name} {each.after}" in plan.assumed)
     if unread and not after.resolves:
-        return plan
+        why = f"not checked with uv, which cannot read the index of {' and '.join(unread)}"
+        return replace(plan, verified=Verified(rules, None, why, unread))
     return replace(plan, verified=Verified(rules, after.resolves, after.unresolved, unread))
 
 

@@ -8,9 +8,10 @@ from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, LEVELS, Origin, Requires, Statement, contradiction
-from compat.repair.problem import Problem, Recommended, family
+from compat.repair.problem import DAYS_BACK, Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
+from compat.repair.target import Need
 
 _MOST = 3
 """Maximum number of reasons shown for one change."""
@@ -134,6 +135,34 @@ def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> t
     for each in core:
         groups.setdefault((each.package, each.need.name) if isinstance(each, Requires) else each, []).append(each)
     return tuple(_said_together(found, opened) for found in groups.values())
+
+
+def lacking(
+    core: Iterable[Origin], problem: Problem, opened: Mapping[str, tuple[Release, ...]],
+    published: Callable[[str], tuple[Release, ...]],
+) -> tuple[str, ...]:  # fmt: skip
+    """Why no candidate meets a requirement of a contradiction: yanked, a pre-release, too old, or not ``published``."""
+    statements = tuple(core)
+    texts = {each.text for each in statements if each.kind in ("asked", "keep")}
+    wishes = (need for need in (*problem.asked, *problem.keep) if any(text.endswith(f" {need.text}") for text in texts))
+    needs = dict.fromkeys((*(each.need for each in statements if isinstance(each, Requires)), *wishes))
+    return tuple(
+        _why_none(need, published(need.name)) for need in needs
+        if need.name in opened and not any(each.meets(need.specifier) for each in opened[need.name])
+    )  # fmt: skip
+
+
+def _why_none(need: Need, published: tuple[Release, ...]) -> str:
+    fitting = [each for each in published if each.plain and each.meets(need.specifier)]
+    if not fitting:
+        return f"there is no {need.text} for this target"
+    last = fitting[-1]
+    named = f"{need.name} {last.version}"
+    if all(each.yanked for each in fitting):
+        return f"{named} was yanked" if len(fitting) == 1 else f"every {need.text} was yanked"
+    if all(each.yanked or each.key.is_prerelease for each in fitting):
+        return f"{named} is a pre-release (--pre considers those)"
+    return f"{named} is more than {DAYS_BACK} days older than the current release (--any-age considers it)"
 
 
 def _said_together(statements: list[Origin], opened: Mapping[str, tuple[Release, ...]]) -> str:

@@ -18,8 +18,8 @@ from compat.repair.builds import Flavours
 from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.engine import ERRORS, LEVELS
-from compat.repair.explain import Contrast, conflict, next_best, reasons, relieving, said
-from compat.repair.problem import Problem, family, moves_major
+from compat.repair.explain import Contrast, conflict, lacking, next_best, reasons, relieving, said
+from compat.repair.problem import Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
 from compat.repair.solve import Solution, Solver
@@ -357,7 +357,8 @@ class Planner:
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
-        return (*said(core, solver.opened), *others), "" if eased is None else eased[0]
+        reasons_of_none = lacking(core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or ())
+        return (*said(core, solver.opened), *reasons_of_none, *others), "" if eased is None else eased[0]
 
     def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
         """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""
@@ -418,6 +419,8 @@ class Planner:
 def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:
     """The problem with data from its findings: recommended fixes, and packages that no finding gives a reason to change."""
     concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
+    if "torch" in concerned:  # a wheel compiled for another torch cannot stay
+        concerned |= {name for name in BUILT_AGAINST_TORCH & problem.current.keys() if is_wheel(problem.current[name].source)}
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem, errors))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")

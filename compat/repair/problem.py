@@ -9,7 +9,7 @@ from dataclasses import replace
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.version import Version
 
-from compat.model import EMPTY, Environment, Finding
+from compat.model import EMPTY, Environment, Finding, Source
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.target import Need, Target, satisfies
@@ -145,8 +145,8 @@ class Problem:
         if current is not None and name in self.fixed:
             return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
-        if current is not None:  # another build of the same release is not a candidate, unless a CPU build is installed
-            same = {str(current.key), *([] if current.key.local == "cpu" else [current.public])}
+        if current is not None:  # another build of the same release is only a candidate for a CPU build, or a wheel by address
+            same = {str(current.key), *([] if current.key.local == "cpu" or is_wheel(current.source) else [current.public])}
             found = [each for each in found if str(each.key) not in same]
             found.append(replace(current, day=day))
         elif not found:  # only pre-releases exist: consider them
@@ -221,6 +221,11 @@ class Problem:
 def family(name: str) -> str:
     """The package that a change of ``name`` is counted for: torch for the packages that it pins."""
     return "torch" if _OF_TORCH.fullmatch(name) else name
+
+
+def is_wheel(source: Source | None) -> bool:
+    """Whether something is installed from the address of a wheel, which was compiled for one release of torch and CUDA."""
+    return source is not None and source.kind == "url" and ".whl" in str(source.details.get("url", ""))
 
 
 def moves_major(before: Version, after: Version) -> bool:

@@ -33,6 +33,7 @@ _PART = ("requirements", "pyproject", "script", *OVER_OTHERS)
 _NEWEST = "the newest that the pins have wheels for"
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
 _VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
+_WHEEL = re.compile(r"-cp3(\d{1,2})-cp3\d{1,2}[a-z]?-[^-/]+\.whl(?:$|[?#])")
 _CONFIGURED = re.compile(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", re.MULTILINE)
 
 
@@ -138,7 +139,7 @@ def _python(
         if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
             return version, "", (), ()
     minors = sorted({place.python[:2] for place in contexts.platforms}, reverse=True)
-    for text, origin in _beside(listing.file):
+    for text, origin in (*_beside(listing.file), *_of_wheels(listing)):
         if tuple(map(int, text.split(".")[:2])) in minors:
             return text, f" ({origin})", (), ()
     supported, has_wheels = _supported(listing, contexts, minors, index)
@@ -163,6 +164,16 @@ def _beside(path: str) -> Iterable[tuple[str, str]]:
         found = pattern.match(text) if name == ".python-version" else pattern.search(text)
         if found is not None:
             yield next(filter(None, found.groups())), name or "the command it was compiled with"
+
+
+def _of_wheels(listing: Listing) -> Iterable[tuple[str, str]]:
+    """The Python that a wheel is for which the file names by its address, for every environment."""
+    for entry in listing.entries:
+        source = entry.distribution.source
+        url = str(source.details.get("url", "")) if source is not None and not entry.distribution.marker else ""
+        found = _WHEEL.search(url)
+        if found is not None:
+            yield f"3.{found[1]}", f"its wheel of {entry.distribution.name}"
 
 
 def _supported(

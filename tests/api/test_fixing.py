@@ -14,7 +14,7 @@ from compat.api.fixing import Repair, repair_of
 from compat.cli import parse
 from compat.formats.edit.files import Edit
 from compat.rules.compiled import open_matrix
-from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, RULE, own
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, PACKAGES, RULE, own, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -30,7 +30,8 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         name for name in os.environ if name.startswith(("PIP_", "UV_")) and name not in ("PIP_CONFIG_FILE", "UV_CACHE_DIR")
     ]:
         monkeypatch.delenv(name)
-    with IndexServer(PACKAGES) as server:
+    packages = {**PACKAGES, "flash-attn": {"2.7.4.post1": release("2025-01-30", wheel=False)}}
+    with IndexServer(packages) as server:
         yield server.url
 
 
@@ -90,3 +91,21 @@ def test_when_time_is_up_uv_finds_releases_without_the_error(
     assert found.plan.verified is not None
     assert found.plan.verified.uv
     assert [each.after.decode() for each in found.written.edits] == [after]
+
+
+OLD_TORCH = RULE.format(
+    name="bad-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+    fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+)  # fmt: skip
+WHEEL = "https://wheels.example/flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
+
+
+def test_a_wheel_by_address_that_was_compiled_for_another_torch_gives_way_to_its_release(url: str, tmp_path: Path) -> None:
+    """Its name also says which Python the job has."""
+    (tmp_path / "requirements.txt").write_text(f"torch==2.6.0\nflash-attn @ {WHEEL}\n")
+    words = ["requirements.txt", "--gpu", "A100:1", *own(tmp_path, OLD_TORCH), "--config", "none", "--index-url", url]
+    options = parse(command_named("fix"), [*words, "--torch-index", url])
+    found = repair_of(options, open_matrix(options.values.get("rules", ())))
+    assert found.case.told[0] == "Python 3.11 (its wheel of flash-attn)"
+    assert found.plan.stands
+    assert [each.after.decode() for each in found.written.edits] == ["torch==2.7.0\nflash-attn==2.7.4.post1\n"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from compat.model import Environment, Finding, Fix
 from compat.repair.candidates import Release
 from compat.repair.engine import Requires, Statement
-from compat.repair.explain import conflict, reasons, relieving, said
+from compat.repair.explain import conflict, lacking, reasons, relieving, said
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solution, Solver
@@ -139,3 +141,21 @@ def test_a_range_of_releases_is_named_by_its_ends() -> None:
     assert said(first[1:], opened) == ("peft>=2.0,<=3.0 requires torch>=2",)
     assert said((first[0], first[2]), opened) == ("peft 1.0, 3.0 require torch>=1 or torch>=2",)
     assert said(first[:1], opened) == ("peft 1.0 requires torch>=1",)
+
+
+@pytest.mark.parametrize(
+    ("release", "told"),
+    [
+        (Release("peft", "2.0", yanked=True), "peft 2.0 was yanked"),
+        (Release("peft", "2.5.dev1"), "peft 2.5.dev1 is a pre-release (--pre considers those)"),
+        (Release("peft", "2.0", day="2019-01-01"), "peft 2.0 is more than 365 days older than the current release (--any-age considers it)"),
+        (Release("peft", "1.0"), "there is no peft>=2 for this target"),
+    ],
+)  # fmt: skip
+def test_why_no_release_meets_a_requirement_is_part_of_a_contradiction(release: Release, told: str) -> None:
+    core = [Statement("keep", "you keep trl==2.0"), Requires("trl", Release("trl", "2.0"), need("peft>=2"))]
+    problem = Problem(Environment(), TARGET, {"trl": Release("trl", "1.0")})
+    opened = {"trl": (Release("trl", "2.0"),), "peft": (Release("peft", "1.0"),)}
+    assert lacking(core, problem, opened, lambda name: (release,)) == (told,)
+    opened["peft"] = (Release("peft", "2.1"),)
+    assert lacking(core, problem, opened, lambda name: (release,)) == ()
