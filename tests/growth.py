@@ -22,9 +22,11 @@ def seconds(call: Callable[[T], object], value: T) -> float:
 
 def growth(call: Callable[[T], object], short: T, long: T, rounds: int = 3) -> float:
     """How many times longer ``long`` takes than ``short``; 0 where both are quick. The best of several: other work disturbs."""
-    if seconds(call, long) < QUICK:
+    more = seconds(call, long)
+    if more < QUICK:
         return 0.0
-    once, more = (min(seconds(call, value) for _ in range(rounds)) for value in (short, long))
+    once = min(seconds(call, short) for _ in range(max(rounds, 3)))  # a disturbed one would hide a quadratic growth
+    more = min([more, *(seconds(call, long) for _ in range(rounds - 1))])
     return more / max(once, 1e-5) if more >= QUICK else 0.0
 
 

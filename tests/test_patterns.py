@@ -16,6 +16,7 @@ import pytest
 import compat
 from compat import redact
 from compat.cli import main
+from compat.diagnosis.symptoms import symptoms
 from compat.reports.lines import cut_lines
 from compat.reports.log.traceback import parse_log
 from tests.growth import assert_linear, growth
@@ -81,6 +82,9 @@ def _patterns() -> list[tuple[str, re.Pattern[str], str]]:
     found: dict[tuple[str, int], tuple[str, re.Pattern[str], str]] = {}
     for number, (_, pattern, _) in enumerate(redact._patterns()):
         found[pattern.pattern, pattern.flags] = f"compat.redact, pattern {number}", pattern, "search"
+    for symptom in symptoms():
+        pattern = re.compile(symptom.pattern)
+        found[pattern.pattern, pattern.flags] = f"symptom {symptom.name}", pattern, "search"
     for module in modules:
         source = Path(str(module.__file__)).read_text()
         for name, value in vars(module).items():

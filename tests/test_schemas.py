@@ -16,6 +16,7 @@ from compat.formats.described import parse_described
 from compat.rules.compiled import Matrix
 from compat.rules.loader import rule_of
 from compat.syntax.toml import parse_toml
+from tests.examples import THOROUGH
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 ENVIRONMENT = Draft202012Validator(json.loads((SCHEMAS / "environment-1.json").read_text()))
@@ -68,7 +69,9 @@ def test_reports_follow_the_schema(compat: Callable[..., subprocess.CompletedPro
 def test_findings_of_every_rule_follow_the_schema(compat: Callable[..., Any], matrix: Matrix, tmp_path: Path) -> None:
     files, rules = [], []
     for rule in matrix.rules():
-        for number, example in enumerate(e for e in rule.examples if e.verdict != "clear"):
+        found = [each for each in rule.examples if each.verdict != "clear"]
+        one_of_each = {each.verdict: each for each in reversed(found)}.values()  # the linter tries every example
+        for number, example in enumerate(found if THOROUGH else one_of_each):
             path = tmp_path / f"{rule.id}-{number}.json"
             path.write_text(json.dumps(example.environment))
             files.append(str(path))
