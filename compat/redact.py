@@ -10,7 +10,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias, TypeVar
 
     _Value = TypeVar("_Value", str, "str | None")
@@ -22,14 +22,17 @@ HIDDEN = "****"
 _SIGNS = (
     "@", "/t/", "bearer ", "authorization", "cookie", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
     "sk-", "akia", "login", "passw", "passphrase", "mysql", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
-    "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=",
+    "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=", "npm_", "pypi-age",
+    "dckr_", "ya29.", "sg.", "r8_", "sk_",
 )  # fmt: skip
-"""In lower case; a text that contains none of them, nor one of ``_WORDS`` before one of ``_ENDS``, needs no redaction."""
+"""In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
-    "token", "key", "keys", "secret", "credential", "credentials", "_pat", "auth", "pwd", "signature", "sig",
-    "jwt",
+    "token", "key", "keys", "secret", "credential", "credentials", "_pat", "_pass", "auth", "pwd", "signature", "sig", "jwt",
 )  # fmt: skip
-_ENDS = ("=", " ", ":", '"', "'", "\\", "]")
+_LARGE = 50_000
+"""Characters of a text whose lines are looked at one by one: most lines of a long report occur many times in it."""
+_AROUND = 3
+"""Lines with text behind a suspicious one that belong to it: a value may stand on the next line."""
 _LONGEST = 10_000
 """Characters of a text that are considered for an excerpt."""
 _NAMES_OF_USERS = ("git", "hg", "svn", "")
@@ -38,6 +41,46 @@ _NAMES_OF_USERS = ("git", "hg", "svn", "")
 
 def redacted(text: str) -> str:
     """The text without credentials."""
+    return _redacted_by_lines(text) if len(text) > _LARGE and "\n" in text else _redacted(text)
+
+
+def _redacted_by_lines(text: str) -> str:
+    """Redact the suspicious lines of a text, each together with those around it."""
+    lines = text.split("\n")
+    known: dict[str, bool] = {}
+    parts: list[str] = []
+    done: dict[str, str] = {}
+    at, last = 0, len(lines)
+    while at < last:
+        line = lines[at]
+        suspicious = known.get(line)
+        if suspicious is None:
+            suspicious = known[line] = _suspicious(f"{line}\n".lower())
+        if not suspicious:
+            parts.append(line)
+            at += 1
+            continue
+        end = _end_of_block(lines, at)
+        block = "\n".join(lines[at:end])
+        if block not in done:
+            done[block] = _redacted(f"{block}\n")[:-1]
+        parts.append(done[block])
+        at = end
+    return "\n".join(parts)
+
+
+def _end_of_block(lines: Sequence[str], at: int) -> int:
+    """Return the index behind a suspicious line, those that may hold its value, and all further suspicious ones."""
+    if "PRIVATE KEY-----" in lines[at]:
+        return min(at + 200, len(lines))
+    end, left = at + 1, _AROUND
+    while end < len(lines) and left:
+        left -= bool(lines[end].strip())
+        end += 1
+    return end
+
+
+def _redacted(text: str) -> str:
     lower = text.lower()
     if not _suspicious(lower):
         return text
@@ -52,10 +95,12 @@ def _suspicious(lower: str) -> bool:
         if sign in lower:
             return True
     for word in _WORDS:
-        if word in lower:
-            for end in _ENDS:
-                if word + end in lower:
-                    return True
+        at = lower.find(word)
+        while at >= 0:
+            at += len(word)
+            if not lower[at : at + 1].isalnum():
+                return True
+            at = lower.find(word, at)
     return False
 
 
@@ -99,17 +144,18 @@ def _compile() -> tuple[_Pattern, ...]:
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|key|[_-]api|jwt)"
     whose = (
         "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client|refresh|session|security|account|sharedaccess|license|deploy|bot|share"
-        "|admin|jupyter|wandb|comet|neptune|openai|service"
+        "|secretaccess|admin|jupyter|wandb|comet|neptune|openai|service"
     )
     # with these words a value is a secret whatever it looks like; with the others, which also name tokens of texts and keys
     # of dictionaries, only if it looks random
-    sure = rf"(?<![^\W_])(?:(?:{whose})[_-]?(?:token|keys?|secret)|passw(?:or)?d|passphrase)"
+    sure = rf"(?<![^\W_])(?<!/)(?:(?:{whose})[_-]?(?:token|keys?|secret)|passw(?:or)?d|passphrase)"
     variable = (
         r"(?:\b[A-Z][A-Z0-9_]{0,60}?_(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT|CREDENTIALS?)"
         r"|\b(?:TOKEN|SECRET|PASSWORD))"
     )
-    unsure = r"(?<![\w-])(?:token|secret|key|pat|passwd|pass|pwd|jwt)"
-    assigned = r"(?:\\?['\"])?\]?\s{0,3}[:=]\s{0,3}(?:\\?['\"])?"
+    unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt)"
+    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20})?(?:\\?['\"])?"
+    about = r"(?!(?:is|was|are|must|not|has|needs|requires?|or|and|with|for|from|of|in)\s)"  # --token is missing
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     value = rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
     random = r"(?=[A-Za-z_~+/=-]{0,80}\d)(?=[\d_~+/=-]{0,80}[A-Za-z])[\w~+/=-]{10,4000}(?![\w.(\[~+/=-])"
@@ -147,7 +193,7 @@ def _compile() -> tuple[_Pattern, ...]:
         after("", rf"{sure}{assigned}", value, ignored),
         after("", rf"{unsure}{assigned}", random),
         # setenv("HF_TOKEN", "…"), ENV HF_TOKEN …, and netrc's password …
-        after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random),
+        after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|[\s|,>]{{1,20}}['\"]?)", random),
         after("", rf"\b(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
         # {name: HF_TOKEN, value: …}, also on two lines and in a diff
         after(
@@ -160,7 +206,7 @@ def _compile() -> tuple[_Pattern, ...]:
             "--",
             rf"--(?:[\w.-]{{0,40}}?[_.-])?(?:(?:{whose})[_-]?(?:token|keys?|secret)|password|passwd|passphrase|secret|(?<![\w-]--)(?<=\.)token"
             r"|(?<![\w-]..)(?<=--)(?:token|key))(?:=|\s{1,40})['\"]?",
-            r"(?![$'\"-])[^\s'\"\\;&]{1,4000}", ignored,
+            rf"{about}(?![$'\"-])[^\s'\"\\;&]{{1,4000}}", ignored,
         ),
         after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
         after("wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"),
@@ -199,11 +245,16 @@ def _compile() -> tuple[_Pattern, ...]:
         # tokens of well-known services
         (
             "_",
-            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20})\w{0,400}"),
+            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|sk_(?:live|test)_\w{10})\w{0,400}"),
             HIDDEN,
         ),
-        ("-", re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10})[\w-]{0,400}"), HIDDEN),
+        (
+            "-",
+            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
+            HIDDEN,
+        ),
         ("a", re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
+        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
         ("eyj", re.compile(r"\beyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
         after("private key-----", r"PRIVATE KEY-----", r"[^-]{1,8000}"),
         after("/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|/bot\d{6,12}:", r"[\w/-]{6,200}"),
