@@ -23,6 +23,8 @@ _FIRST = 1 << 11
 _HEADER = 1 << 16
 """Most headers end within it; the description after them is not read."""
 _LARGEST_MODULE = 1 << 23
+_MOST_REQUIRED = 10_000
+"""Requirements of a distribution; real ones have hundreds."""
 _LIMIT = 1 << 22
 """Maximum size of a METADATA header in bytes; real ones have a few kB."""
 
@@ -55,17 +57,20 @@ def read_distribution(folder: str, name: str, notes: list[str]) -> Distribution 
     source = _source(path, notes)
     if source is INDEX and version is not None and ".dev" in version:
         source = _NIGHTLY  # development versions without a recorded origin are nightly builds
-    return Distribution(name=normalized(project), version=version, source=source, requires=_requires(header, name))
+    return Distribution(name=normalized(project), version=version, source=source, requires=_requires(header, path, notes))
 
 
-def _requires(header: bytes | None, name: str) -> tuple[str, ...] | None:
+def _requires(header: bytes | None, path: str, notes: list[str]) -> tuple[str, ...] | None:
     """Return the Requires-Dist lines of a METADATA header, except those of extras: requested extras are not recorded.
 
     ``None`` if they are stored elsewhere, as for eggs.
     """
-    if header is None or not name.endswith(".dist-info"):
+    if header is None or not path.endswith(".dist-info"):
         return None
     lines = [part.partition(b"\n")[0] for part in header.split(b"\nRequires-Dist:")[1:]]
+    if len(lines) > _MOST_REQUIRED:
+        lines = list(dict.fromkeys(lines))[:_MOST_REQUIRED]
+        notes.append(f"{path}: only its first {_MOST_REQUIRED} requirements are considered")
     kept = [line for line in lines if b"extra" not in line or b"extra" not in line.partition(b";")[2]]
     return tuple([line.decode("utf-8", "replace").strip() for line in kept])
 

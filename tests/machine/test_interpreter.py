@@ -283,3 +283,11 @@ def test_the_running_environment_is_what_importlib_metadata_lists() -> None:
     theirs = {normalized(found.metadata["Name"]): found.version for found in reversed(list(distributions()))}
     ours = {copy.name: copy.version for copy in read_installed(running_target()).distributions}
     assert ours == theirs
+
+
+def test_metadata_with_more_requirements_than_any_real_one_is_read_in_part(site: Path) -> None:
+    required = "".join(f"Requires-Dist: p{number}\n" for number in range(20_000))
+    install(site, "torch", "2.6.0", text=f"Name: torch\nVersion: 2.6.0\n{required}\n\n")
+    result = read_installed(target_at(str(site)))
+    assert [len(each.requires or ()) for each in result.distributions] == [10_000]
+    assert any("only its first 10000 requirements are considered" in note for note in result.notes)
