@@ -12,7 +12,7 @@ from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.shell import mentions_install
 from compat.formats.installs.words import is_release
-from compat.formats.jobs import Job, JobFile, Script, variables_of
+from compat.formats.jobs import Job, JobFile, Script, unread_installs, variables_of
 from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.records import record, replace
@@ -53,7 +53,7 @@ class Workflow(InstallFormat):
         kept = tuple(
             each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
         )
-        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
 
     def collect(self, script: InstallScript) -> None:
         file = JobFile(script.path, script.text, _WORKFLOW)
@@ -171,8 +171,10 @@ class GitLab(InstallFormat):
         pipeline = _Pipeline(path, text)
         found = [pipeline.listing(name, table, self.kind) for name, table in pipeline.jobs()]
         outside = pipeline.outside()
-        kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
-        kept = kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+        kept = tuple(
+            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
+        )
+        kept = kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
         return tuple(replace(each, notes=(*each.notes, *outside), elsewhere=(*each.elsewhere, *outside)) for each in kept)
 
     def collect(self, script: InstallScript) -> None:

@@ -98,7 +98,7 @@ def read_job(
                 notes.append(f"{where}: {missing if name else f'the job was not read: {problem}'}")
             else:
                 unread.append(str(problem))
-            if changed == words:
+            if changed == words or (name or "").startswith("$"):
                 break
             hidden.append(name or "")
             words = changed

@@ -206,7 +206,7 @@ class BuildContext:
         for folder in self.folders():
             for source in sources:
                 place = os.path.join(folder, source)
-                if place not in self._opened and os.path.isfile(place):
+                if place not in self._opened and os.path.lexists(place) and not os.path.isdir(place):
                     opened = self._includes.open(os.path.join(folder, "Dockerfile"), source, place, 1)
                     if opened is not None:
                         self._opened[place] = opened

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError, printable
 from compat.formats.docker.base_images import known_stack, server_of
 from compat.formats.entrypoint import is_job, read_job, started
-from compat.formats.include import WorkingFolders
+from compat.formats.include import NotRead, WorkingFolders
 from compat.formats.installs.files import InstallFiles
-from compat.formats.installs.shell import ShellSteps
+from compat.formats.installs.shell import ShellSteps, mentions_install
 from compat.formats.installs.steps import Installs, alternatives
 from compat.formats.installs.words import Command, Install, requirement
 from compat.formats.listing import Listing
@@ -111,6 +111,14 @@ def check_size(path: str, text: str, expected: str) -> None:
     """Raise :class:`InputError` for a text that is too large to be a configuration."""
     if len(text) > LARGEST:
         raise InputError(f"is larger than {LARGEST // 1024 // 1024} MiB: expected {expected}", path)
+
+
+def unread_installs(path: str, text: str) -> tuple[str, ...]:
+    """Return what to say about a file in which nothing was found that installs, although a line looks like it."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if "install" in line and not line.lstrip().startswith("#") and "echo" not in line and mentions_install(line):
+            return (f"{path}:{number}: the install command was not read: no command that the file starts contains it",)
+    return ()
 
 
 def without_templates(text: str) -> str:
@@ -216,13 +224,20 @@ class Job:
         lines: list[Line] = [(each.number, each.text) for each in script.lines]
         if script.directory is not None:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
-        read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables)
+        read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables, script=self._script)
         self._installs.run(read.steps if script.certain else alternatives([read.steps, []]))
         self._has_steps = self._has_steps or bool(read.steps)
         self._commands += read.others
         self.exported.update(read.exported)
         for number, problem in read.unread:
             self.files.not_read(f"{self.path}:{number}", problem)
+
+    def _script(self, name: str, directory: str | None) -> str | None:
+        """Return the text of a shell script of the project; ``None`` if it has none of that name."""
+        try:
+            return self.files.find(name, directory, "script").content.decode("utf-8", "replace")
+        except NotRead:
+            return None
 
     def install(self, text: str, line: int) -> None:
         """Install one requirement, or one line of a list of them, as pip accepts it."""
@@ -289,9 +304,18 @@ class Job:
             self.note(note)
 
     @property
+    def has_steps(self) -> bool:
+        """Whether anything is installed."""
+        return self._has_steps
+
+    @property
     def is_relevant(self) -> bool:
         """Whether anything was installed or should have been read, or the job trains or serves."""
-        return self._has_steps or bool(self.files.unread) or (self.workload is not None and is_job(self.workload))
+        return (
+            self._has_steps
+            or bool(self.files.unread or self.files.elsewhere)
+            or (self.workload is not None and is_job(self.workload))
+        )
 
     def note(self, text: str) -> None:
         self.files.note(self.where, text)

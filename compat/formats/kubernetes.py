@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.instances import gpus_of_instance
-from compat.formats.jobs import Argument, Job, JobFile, count_of, devices, is_known, script_of, texts_of, variables_of
+from compat.formats.jobs import (
+    Argument,
+    Job,
+    JobFile,
+    count_of,
+    devices,
+    is_known,
+    script_of,
+    texts_of,
+    unread_installs,
+    variables_of,
+)
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
@@ -30,6 +41,7 @@ _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INSTANCE = "node.kubernetes.io/instance-type"
 _PRODUCTS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name")
 """Node labels that name the GPU."""
+_CONTAINERS = ("initContainers", "containers")
 _DEEPEST = 12
 _MOST = 500
 """Containers of a file."""
@@ -63,7 +75,7 @@ class Kubernetes(InstallFormat):
         found = [each for document in file.documents() for each in self.resource(file, document).listings()]
         notes = (f"{path}: a template: the values it is rendered with are unknown",) if file.template else ()
         if not found:
-            return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}")),)
+            return (Listing(path, self.kind, notes=(*notes, f"{path}: {_NOTHING}"), unread=unread_installs(path, text)),)
         return tuple(replace(each, notes=(*notes, *each.notes)) for each in found)
 
     def collect(self, script: InstallScript) -> None:
@@ -103,16 +115,17 @@ class _Resource:
         count = 0
         while waiting:
             table, role, depth = waiting.pop(0)
-            own = table.get("containers")
-            if own is not None and own.is_list:
-                items = self.document.items(own, "containers")
+            for key in _CONTAINERS:
+                own = table.get(key)
+                items = self.document.items(own, key) if own is not None and own.is_list else []
                 for item in items:
                     count += 1
                     if count > _MOST:
                         raise self.document.wrong(f"has more than {_MOST} containers", item)
                     inside = self.document.table(item, "a container")
                     name = self.document.text(inside.get("name"), "the name of a container") if len(items) > 1 else None
-                    yield Container(" ".join(filter(None, (self.name, role, name))), inside, item.line, table, inherited)
+                    kind = "init" if key == "initContainers" else None
+                    yield Container(" ".join(filter(None, (self.name, role, kind, name))), inside, item.line, table, inherited)
             if depth < _DEEPEST:
                 waiting += [(inner, f"{role} {word}".strip(), depth + 1) for inner, word in self._below(table)]
 

@@ -113,7 +113,7 @@ class NotebookSteps:
         if lines and self._left < 0:
             self.unread[self._cell.number] = f"only {_MOST} shell commands of a notebook are read"
         elif lines:
-            read = ShellSteps(lines, self._where, written=written)
+            read = ShellSteps(lines, self._where, written=written, computed=self._values.computed)
             into.extend(read.steps)
             for _, problem in read.unread:
                 self.unread[self._cell.number] = problem
@@ -210,7 +210,7 @@ class NotebookSteps:
             if words is None:
                 self._shell([(lines[0][0], self._values.text(operand))], lines, into)
             elif (install := install_of(words)) is not None:
-                into.append(Command(install, self._where(), lines))
+                into.append(Command(install, self._where(), lines, computed=self._values.computed))
             elif (text := handed_to_shell(words)) is not None:
                 self._shell([(lines[0][0], each) for each in text.split("\n")], lines, into)
             elif words:

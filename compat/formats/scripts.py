@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.words import is_release
-from compat.formats.jobs import Job, Placed, Script, check_size, count_of
+from compat.formats.jobs import Job, Placed, Script, check_size, count_of, unread_installs
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
@@ -169,8 +169,10 @@ class Makefile(InstallFormat):
                 job.run(Script(expanded))
             job.start_last_command(only_jobs=True)
             found.append(job.listing(self.kind, label=f"target {target.name}", context=Environment()))
-        kept = tuple(each for each in found if each.entries or each.unread or each.context.workload is not None)
-        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
+        kept = tuple(
+            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
+        )
+        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
 
     def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped

@@ -6,7 +6,7 @@ The output of ``echo``, ``printf`` and ``cat`` is computed where a command reads
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from compat.records import replace
 from compat.syntax.parameters import expanded, reference
@@ -132,6 +132,8 @@ _WIDEST = 1 << 13
 _LONGEST_ARRAY = 1000
 _DEEPEST = 3
 """``$(… $(…))``."""
+_READING = ("read", "mapfile", "readarray", "getopts")
+"""Commands that set the variables they name."""
 _ALL_ARGUMENTS = ("$@", "$*", "${@}", "${*}")
 _MOST = 1 << 20
 """Characters that are expanded in one script, and variables that are recorded for its commands."""
@@ -141,7 +143,8 @@ class ShellCommand:
     """A simple command: its words, the variables set before it and its working directory (or ``None``).
 
     ``taken`` is the text on its standard input, if known; ``written`` the text that it writes, by the name of the file.
-    ``open_ended``: it also has words that are only known at run time (``"$@"``).
+    ``made`` are files that it writes something unknown into. ``open_ended``: it also has words that are only known at run
+    time (``"$@"``). ``computed`` are the variables that the script has set to something unknown.
     """
 
     def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
@@ -151,7 +154,9 @@ class ShellCommand:
         self.directory = directory
         self.taken: str | None = None
         self.written: dict[str, str] = {}
+        self.made: list[str] = []
         self.open_ended = False
+        self.computed: Collection[str] = ()
 
 
 def commands_of(
@@ -185,7 +190,7 @@ def commands_of(
 class ShellReader:
     """Reads a script command by command, tracking its variables and working directory."""
 
-    def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = ()) -> None:
+    def __init__(self, variables: Mapping[str, str], arguments: Sequence[str] = (), computed: set[str] | None = None) -> None:
         self._known = {**variables, **{str(number): value for number, value in enumerate(arguments, 1)}}
         self._arguments = arguments
         self._directory: str | None = None
@@ -199,6 +204,8 @@ class ShellReader:
         self._commands = 0
         self._grown = 0
         self._arrays: dict[str, list[str]] = {}
+        self.computed: set[str] = set() if computed is None else computed
+        """The variables that are set to something unknown anywhere in the script."""
         self._printed: str | None = None
         """What the previous command printed."""
         self._files: dict[str, str] = {}
@@ -221,6 +228,18 @@ class ShellReader:
         if not words:
             return None
         taken, self._printed = self._printed if command.operator == "|" else None, None
+        if self._sets(words, certain=certain):
+            return None
+        found = ShellCommand(words, *self._variables(), self._directory)
+        self._write(found, command, taken)
+        found.words = fed(words, found.taken) or words if found.taken and self._grown < _MOST else words
+        self._grown += _cost(found.words) if found.words is not words else 0
+        found.open_ended = not self._arguments and any(word.value in _ALL_ARGUMENTS for word in command.words)
+        found.computed = self.computed
+        return found
+
+    def _sets(self, words: Sequence[str], *, certain: bool) -> bool:
+        """Whether a command only changes variables, arguments or the working directory, which it then does."""
         if words[0] == "set" and words[1:2] == ["--"]:
             self._arguments = words[2:] if certain and len(words) <= _LONGEST_ARRAY else ()
             self._known.update({str(number): value for number, value in enumerate(self._arguments, 1)})
@@ -228,16 +247,16 @@ class ShellReader:
             self._assign(words[1:], export=words[0] == "export", certain=certain)
         elif all(_is_assignment(word) for word in words):
             self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words), certain=certain)
+        elif words[0] in _READING:
+            names = [word for word in words[1:] if word.isidentifier()]
+            for name in names:
+                self._known.pop(name, None)
+            self.computed.update(names)
         elif words[0] == "cd":
             self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
         else:
-            found = ShellCommand(words, *self._variables(), self._directory)
-            self._write(found, command, taken)
-            found.words = fed(words, found.taken) or words if found.taken and self._grown < _MOST else words
-            self._grown += _cost(found.words) if found.words is not words else 0
-            found.open_ended = not self._arguments and any(word.value in _ALL_ARGUMENTS for word in command.words)
-            return found
-        return None
+            return False
+        return True
 
     def _write(self, found: ShellCommand, command: SimpleCommand, taken: str | None) -> None:
         """Record what a command reads and prints, and the files that it writes."""
@@ -247,9 +266,10 @@ class ShellReader:
             found.written.update((word, found.taken) for word in found.words if word in ("/dev/stdin", "-"))
         text = printed(found.words, documents, taken)
         self._printed = text
-        if text is None:
-            return
         outputs = [(self._filled([word]), appended) for word, appended in command.outputs]
+        if text is None:
+            found.made += [name for names, _ in outputs for name in names]
+            return
         if found.words[0] == "tee":
             appended = any(word in ("-a", "--append") for word in found.words)
             outputs += [([word], appended) for word in found.words[1:] if not word.startswith("-")]
@@ -278,6 +298,8 @@ class ShellReader:
                 elif more:
                     value = self._known.get(name, "") + value
                 self._known[name] = self._own[name] = without_commands(value, unknown) if certain else unknown
+                if self._own[name] == unknown:
+                    self.computed.add(name)
             if export and name in self._own:
                 self._exported[name] = self._own[name]
         self._now = None

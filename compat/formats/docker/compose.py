@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.docker.dockerfile import read_dockerfile
 from compat.formats.docker.stage import MACHINES
-from compat.formats.jobs import Argument, Job, JobFile, texts_of
+from compat.formats.include import Missing, NotRead, WorkingFolders
+from compat.formats.jobs import Argument, Job, JobFile, texts_of, unread_installs
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
-from compat.redact import excerpt
+from compat.redact import excerpt, without_secrets
 from compat.syntax.parameters import expanded
 from compat.syntax.yaml import Document, Value
 
@@ -212,12 +215,13 @@ _NOTHING = "no service requests a GPU, uses a known image or starts a known job"
 def read_compose(path: str, text: str) -> tuple[Listing, ...]:
     """Return the listings of the relevant services, or one empty listing; ``label`` is the service.
 
-    Raises :class:`InputError` for invalid YAML and a value of a wrong type. Only this file is read: a service that
-    extends one of another file is in ``unread``, and a Dockerfile that a service is built from in ``notes``.
+    Raises :class:`InputError` for invalid YAML and a value of a wrong type. The Dockerfile that a service is built from is
+    read if the project has it; a service that extends one of another file is in ``unread``.
     """
     file = JobFile(path, text, "a compose file")
     found: list[Listing] = []
     outside: list[str] = []
+    elsewhere: list[str] = []
     documents = file.documents()
     if not documents:
         raise InputError("expected the 'services' of a compose file", path, 1)
@@ -231,14 +235,17 @@ def read_compose(path: str, text: str) -> tuple[Listing, ...]:
         include = root.get("include")
         files = [include] if include is not None and include.is_text else document.items(include, "include")
         outside += [f"{path}:{each.line}: include was not read" for each in files]  # they may define relevant services
-        found += [each for name in services if (each := _listing(file, document, services, name)) is not None]
+        for name in services:
+            found += _listings(file, document, services, name, elsewhere)
     if not found:
-        return (Listing(path, "compose", notes=(_NOTHING,), unread=tuple(outside)),)
+        outside += unread_installs(path, text)
+        notes = (_NOTHING, *elsewhere)
+        return (Listing(path, "compose", notes=notes, unread=tuple(outside), elsewhere=tuple(elsewhere)),)
     return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
 
 
-def _listing(file: JobFile, document: Document, services: Table, name: str) -> Listing | None:
-    """Return the listing of a service; ``None`` if it has nothing to check."""
+def _listings(file: JobFile, document: Document, services: Table, name: str, elsewhere: list[str]) -> Iterator[Listing]:
+    """Yield the listings of a service, if it has anything to check: its own, or those of the Dockerfile it is built from."""
     unread: list[str] = []
     values = extended(document, services, name, unread)
     where = f"services.{name}"
@@ -251,11 +258,22 @@ def _listing(file: JobFile, document: Document, services: Table, name: str) -> L
     entrypoint, command = (words_of(document, values.get(key), f"{where}.{key}") for key in ("entrypoint", "command"))
     job.run_words(file, [*(entrypoint or ()), *(command or ())], variables)
     job.start_container(place, texts_of(entrypoint), texts_of(command), variables)
-    if not (devices.requested or job.is_relevant):
-        return None
-    if "build" in values:
-        job.note("the image is built from a Dockerfile: check that file, too")
-    else:
+    context = Environment(accelerators=devices.accelerators, workload=job.workload)
+    built = [] if "build" not in values else list(_built(file, document, values["build"], job, name))
+    if "build" in values and not built:
+        elsewhere += [each for each in job.files.elsewhere if each not in elsewhere]
+    for each in built:
+        more = {**(each.context.variables or {}), **without_secrets({**variables, **job.variables})}
+        yield replace(
+            each,
+            context=replace(
+                each.context, accelerators=context.accelerators, workload=context.workload or each.context.workload,
+                variables=more or None,
+            ),
+        )  # fmt: skip
+    if not (devices.requested or job.is_relevant or unread) or (built and not job.has_steps):
+        return
+    if "build" not in values:
         if not image:
             job.note("no image is named")
         job.note_image()
@@ -268,7 +286,36 @@ def _listing(file: JobFile, document: Document, services: Table, name: str) -> L
         machine=MACHINES.get(machine.partition("/")[0]), accelerators=devices.accelerators,
     )  # fmt: skip
     listing = job.listing("compose", label=name, context=context, variables=variables)
-    return replace(listing, unread=(*listing.unread, *unread))
+    yield replace(listing, unread=(*listing.unread, *unread))
+
+
+def _built(file: JobFile, document: Document, build: Value, job: Job, name: str) -> Iterator[Listing]:
+    """Yield what the Dockerfile of a service installs, each entry with its file; :class:`Job` takes what was not read."""
+    where = f"services.{name}.build"
+    values = {"context": build} if build.is_text else document.table(build, where)
+    inline = values.get("dockerfile_inline")
+    texts = {
+        key: interpolated(document.text(values.get(key), f"{where}.{key}") or "") for key in ("context", "dockerfile", "target")
+    }
+    arguments = variables_of(document, values.get("args"), f"{where}.args")
+    place = f"{file.path}:{build.line}"
+    try:
+        if inline is not None and inline.is_text:
+            lines = file.placed(inline)
+            path, text = file.path, "\n" * (lines[0].number - 1) + "\n".join(each.text for each in lines)
+        else:
+            dockerfile = posixpath.join(texts["context"] or ".", texts["dockerfile"] or "Dockerfile")
+            opened = WorkingFolders(file.path).open(posixpath.normpath(dockerfile), None, "build")
+            path, text = opened[0], opened[1].decode("utf-8", "replace")
+        for each in read_dockerfile(path, text, arguments, texts["target"] or None):
+            if each.entries or each.unread or each.elsewhere or each.context.workload is not None:
+                entries = tuple(replace(entry, file=entry.file or path) for entry in each.entries)
+                label = name if each.label is None else f"{name}, {each.label}"
+                yield replace(each, file=file.path, kind="compose", entries=entries, label=label)
+    except Missing as reason:
+        job.files.not_here(place, f"the Dockerfile of service {excerpt(name, 60)} was not read: {reason}")
+    except (NotRead, InputError) as reason:
+        job.files.not_read(place, f"the Dockerfile of service {excerpt(name, 60)} was not read: {reason}")
 
 
 class Compose(Format):

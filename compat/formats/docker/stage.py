@@ -80,10 +80,13 @@ class ImageFiles(InstallFiles):
         self.mounts: list[Copied] = []
         """The bind mounts of the current RUN."""
         self.documents: dict[str, HereDocument] = {}
+        self.made: set[str] = set()
+        """Files that commands write, of which the text is unknown."""
         if parent is not None:
             self.workdir = parent.workdir
             self.copies = list(parent.copies)
             self.documents = dict(parent.documents)
+            self.made = set(parent.made)
             self.notes = dict(parent.notes)
             self.unread = dict(parent.unread)
             self.elsewhere = dict(parent.elsewhere)
@@ -98,6 +101,8 @@ class ImageFiles(InstallFiles):
         except NotRead as reason:
             if purpose == "project":
                 self.not_here(command.where, f"{what} was not read (pyproject.toml: {reason})")
+            elif isinstance(reason, Missing) and self.is_computed(file, command):
+                self.not_read(command.where, f"{what} was not read: what is in it is {AT_RUN_TIME}")
             elif isinstance(reason, Missing):
                 self.not_here(command.where, f"{what} was not read: {reason}")
             else:
@@ -213,6 +218,8 @@ class Run:
         if (document := instruction.script) is not None:
             text = document.text if document.is_shell else ""
             self.places.at = document.line
+            if not document.is_shell and mentions_install(document.text):
+                self.stage.not_read(document.line, "what the here-document installs was not read: it is not a shell script")
         elif instruction.documents:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         before = self.stage.installs.changes
@@ -252,6 +259,7 @@ class Run:
     def _apply(self, command: ShellCommand) -> None:
         for name, written in command.written.items():
             self._write(self.stage.files.place(name, command.directory), written)
+        self.stage.files.made.update(self.stage.files.place(name, command.directory) for name in command.made)
         if (folder := _created_environment(command.words)) is not None:
             self.stage.project_files.add(self.stage.files.place(f"{folder}/pyvenv.cfg", command.directory))
         install = install_of(command.words, command.variables)
@@ -259,10 +267,11 @@ class Run:
             self._other(command)
             return
         self.stage.has_installed = True
-        install = replace(install, notes=(*install.notes, f"$@: {AT_RUN_TIME}")) if command.open_ended else install
+        install = replace(install, unknown=(*install.unknown, f"$@: {AT_RUN_TIME}")) if command.open_ended else install
         self.stage.project_files.update(self.stage.files.place(each.file, command.directory) for each in install.locks)
         line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
-        placed = Command(install, f"{self.stage.path}:{line}", directory=command.directory)
+        where, made = f"{self.stage.path}:{line}", self.stage.files.made
+        placed = Command(install, where, directory=command.directory, made=made, computed=command.computed)
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
 
     def _write(self, place: str, text: str) -> None:
@@ -365,7 +374,8 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
                     yield from _unwrapped_commands(inner, variables, depth + 1)
                 return
     found = ShellCommand(command.words, variables, {}, command.directory)
-    found.taken, found.written, found.open_ended = command.taken, command.written, command.open_ended
+    found.taken, found.written, found.made = command.taken, command.written, command.made
+    found.open_ended, found.computed = command.open_ended, command.computed
     yield found
 
 

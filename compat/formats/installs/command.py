@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from compat.errors import InputError
 from compat.formats.conda_spec import channel_of, conda_distribution, parse_match_spec
 from compat.formats.installs.words import (
+    AT_RUN_TIME,
     EDITABLE,
     Install,
     LockInstall,
@@ -75,6 +76,9 @@ def is_pip_name(name: str) -> bool:
 def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> Install | None:
     """``first`` is the index of the first word of ``rest`` in the command."""
     name = program_name(rest[0]) if rest else ""
+    if name.startswith(("python", "pypy")) and "-mpip" in rest[:6]:
+        at = rest.index("-mpip")
+        return _install(["pip", *rest[at + 1 :]], first + at, variables)
     if name.startswith(("python", "pypy")) and "-m" in rest[:6]:
         at = rest.index("-m") + 1
         return _install(rest[at:], first + at, variables) if at < len(rest) and rest[at] in _MODULES else None
@@ -133,9 +137,12 @@ def _pip_install(
     constraints += variables.get("PIP_CONSTRAINT" if manager == "pip" else "UV_CONSTRAINT", "").split()
     overrides = values(options, "override", "overrides")
     overrides += variables.get("UV_OVERRIDE", "").split() if manager == "uv" else []
+    found = operands_of((*operands, *named(options, *EDITABLE)))
+    groups = (f"--group {name}: not read" for name in values(options, "group"))
     found = replace(
-        operands_of((*operands, *named(options, *EDITABLE))),
-        files=tuple(values(options, "r", "requirement", "requirements", "with-requirements")),
+        found,
+        files=(*found.files, *values(options, "r", "requirement", "requirements", "with-requirements")),
+        unknown=(*found.unknown, *groups),
         constraints=tuple(constraints),
         overrides=tuple(overrides),
         no_deps=has(options, "no-deps", "no-dependencies"),
@@ -308,13 +315,14 @@ def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Inst
     requirements: list[Distribution] = []
     stated: list[Operand] = []
     notes: list[str] = []
+    unknown: list[str] = []
     python = None
     for operand in specs:
         text = operand.text
         try:
             spec = parse_match_spec(text.partition("$")[0].rstrip("=<>!~ ") if is_unresolved(text) else text)
         except ValueError:
-            notes.append(f"{text}: not read, expected a conda package")
+            unknown.append(f"{text}: {AT_RUN_TIME if is_unresolved(text) else 'not read, expected a conda package'}")
             continue
         if is_unresolved(text):
             notes.append(f"{text}: its version is only known at run time")
@@ -325,7 +333,10 @@ def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Inst
             details = {"channel": channel_of(spec.name, spec.channel, channels), "spec": spec.unclear}
             requirements.append(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier))
             stated.append(operand)
-    return Install(tuple(requirements), tuple(stated), manager="conda", notes=tuple(dict.fromkeys(notes)), python=python)
+    return Install(
+        tuple(requirements), tuple(stated), manager="conda", notes=tuple(dict.fromkeys(notes)),
+        unknown=tuple(dict.fromkeys(unknown)), python=python,
+    )  # fmt: skip
 
 
 def _family(specifier: str | None) -> str | None:

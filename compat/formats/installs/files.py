@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.include import Missing, NotRead, WorkingFolders
-from compat.formats.installs.words import LockInstall
+from compat.formats.installs.words import AT_RUN_TIME, LockInstall, is_given, is_unresolved, printed_file
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Format
 from compat.model import normalized
@@ -163,7 +163,7 @@ class InstallFiles:
 
         ``purpose`` is ``-r``, ``-c``, ``project`` or ``lock``; ``what`` names the file in the note.
         """
-        if found := command.written.get(posixpath.normpath(posixpath.join(command.directory or "", file))):
+        if found := command.written.get(self.place(file, command.directory)):
             return Opened(self.path, found[0].encode("utf-8", "replace"), found[1] - 1)
         key = (file, command.directory, purpose)
         if key not in self._opened:
@@ -173,13 +173,28 @@ class InstallFiles:
             try:
                 self._opened[key] = self.find(file, command.directory, purpose)
             except Missing as reason:
-                self.not_here(command.where, f"{what} was not read: {reason}")
+                if self.is_computed(file, command):
+                    self.not_read(command.where, f"{what} was not read: what is in it is {AT_RUN_TIME}")
+                else:
+                    self.not_here(command.where, f"{what} was not read: {reason}")
             except NotRead as reason:
                 self.not_read(command.where, f"{what} was not read: {reason}")
         return self._opened[key]
 
+    def place(self, name: str, directory: str | None = None) -> str:
+        """Return the path of a file where the commands run."""
+        return posixpath.normpath(posixpath.join(directory or "", name))
+
+    def is_computed(self, file: str, command: Command) -> bool:
+        """Whether the commands themselves decide which file it is or what is in it, and not whoever provides it."""
+        if is_unresolved(file):
+            return not is_given(file, command.computed)
+        is_stream = file == "-" or file.startswith(("/dev/", "<("))
+        return is_stream or not {"*", "?"}.isdisjoint(file) or self.place(file, command.directory) in command.made
+
     def requirements(self, file: str, command: Command) -> list[Entry]:
         """Return the entries of a file passed with ``-r``."""
+        file = printed_file(file) or file
         opened = self.open(file, command, "-r", f"-r {file}")
         return [] if opened is None else self._entries(opened, "-r")
 

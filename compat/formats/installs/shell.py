@@ -14,7 +14,7 @@ from itertools import accumulate
 from compat.errors import InputError
 from compat.formats.installs.command import install_of, is_pip_name
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.words import AT_RUN_TIME, Command, Line
+from compat.formats.installs.words import AT_RUN_TIME, Command, Line, is_unresolved
 from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
@@ -27,7 +27,7 @@ _HARMLESS = (
     "yum", "zypper", "brew", "npm", "rm", "ls",
 )  # fmt: skip
 """Programs to which the name of an installer is data, or a package of the system."""
-_COMMAND = re.compile(r"(?:^|[\s;&|(\"'/])(?:pip[\d.]*|uv pip|conda|mamba|micromamba)[\"',\s]+(?:-\S+\s+)*install\b")
+_COMMAND = re.compile(r"(?:^|[\s;&|(\"'/\[,])(?:pip[\d.]*|uv pip|conda|mamba|micromamba)[\"',\s]+(?:-\S+\s+)*install\b")
 
 
 def mentions_install(text: str) -> bool:
@@ -44,10 +44,12 @@ def installs_unread(command: ShellCommand) -> str | None:
     name = program_name(rest[0]) if rest else ""
     if not name or name in _HARMLESS:
         return None
+    if is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower():
+        return name
     if any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word)):
         return name
-    runs_code = name in SHELLS or name.rstrip("0123456789.") in ("python", "perl")
-    texts = [word for word in rest[1:] if " " in word] if runs_code else []
+    runs_code = name.startswith("((") or name in SHELLS or name.rstrip("0123456789.") in ("python", "perl")
+    texts = [" ".join(rest), *(word for word in rest[1:] if " " in word)] if runs_code else []
     return name if any(map(mentions_install, [*texts, *([command.taken or ""] if runs_code else [])])) else None
 
 
@@ -77,7 +79,8 @@ class ShellSteps:
     ``steps`` are the install commands; ``others`` the other commands in order, each with its line; ``unread`` lists, by
     line, what was not read and may install something. ``exported`` are the known variables that later commands see.
     ``written`` are the lines of the file that contain the whole script; ``files`` are the files that its commands write: their
-    text and the line that writes it.
+    text and the line that writes it. ``computed`` are variables set to something unknown; the script adds its own.
+    ``script`` returns the text of a shell script of the project by its name and working directory.
     """
 
     def __init__(
@@ -87,15 +90,20 @@ class ShellSteps:
         variables: Mapping[str, str] = EMPTY,
         depth: int = 0,
         written: tuple[Line, ...] | None = None,
+        computed: set[str] | None = None,
+        script: Callable[[str, str | None], str | None] = lambda name, directory: None,
     ) -> None:
         self.others: list[tuple[ShellCommand, int]] = []
         self.unread: list[tuple[int, str]] = []
         self._where = where
         self._depth = depth
         self._given = variables
+        self._script = script
         self._written = written
-        self._reader = ShellReader(variables)
+        self._reader = ShellReader(variables, computed=computed)
         self.files: dict[str, tuple[str, int]] = {}
+        self._made: set[str] = set()
+        """Files that its commands write, of which the text is unknown."""
         self._frames = [_Frame("script", None)]
         self._tested = False
         """Whether a command of the current ``&&`` list is a test."""
@@ -182,13 +190,16 @@ class ShellSteps:
         self._write(found, command, line)
         install = install_of(found.words, {**self._given, **found.exported})
         if install is not None:
-            install = replace(install, notes=(*install.notes, f"$@: {AT_RUN_TIME}")) if found.open_ended else install
-            frame.current.append(Command(install, self._where(line), lines, found.directory, dict(self.files)))
+            install = replace(install, unknown=(*install.unknown, f"$@: {AT_RUN_TIME}")) if found.open_ended else install
+            written = dict(self.files)
+            made, computed = self._made, self._reader.computed
+            frame.current.append(Command(install, self._where(line), lines, found.directory, written, made, computed))
             return
         inner = self._handed(found)
+        own = inner is None and (inner := self._started(found)) is not None
         if inner is not None and "install" in inner:
             known = {**self._given, **found.variables, **found.exported}
-            frame.current.extend(self._inner(inner, line, known, self._written))
+            frame.current.extend(self._inner(inner, line, known, lines if own else self._written))
         elif inner is None and (program := installs_unread(found)) is not None:
             self.unread.append((line, f"what {program} installs was not read"))
         self.others.append((found, line))
@@ -199,15 +210,32 @@ class ShellSteps:
             return None
         return command.taken if reads_script(command.words) else handed_to_shell(command.words)
 
+    def _started(self, command: ShellCommand) -> str | None:
+        """Return the text of the shell script that a command starts, if the project has it or an earlier command wrote it."""
+        words = command.words
+        name = program_name(words[0])
+        if name in (*SHELLS, "source", "."):
+            words = [word for word in words[1:] if not word.startswith(("-", "+"))]
+        elif not name.endswith((".sh", ".bash")):
+            return None
+        if not words or is_unresolved(words[0]) or self._depth >= _MOST_SHELLS:
+            return None
+        written = self.files.get(posixpath.normpath(posixpath.join(command.directory or "", words[0])))
+        return self._script(words[0], command.directory) if written is None else written[0]
+
     def _write(self, found: ShellCommand, command: SimpleCommand, line: int) -> None:
         """Record the files that a command writes; the text of a here-document starts on the next line."""
         for name, text in found.written.items():
             place = posixpath.normpath(posixpath.join(found.directory or "", name))
             self.files[place] = (text, line + bool(command.documents))
+        self._made.update(posixpath.normpath(posixpath.join(found.directory or "", name)) for name in found.made)
 
     def _inner(self, text: str, line: int, known: Mapping[str, str], written: tuple[Line, ...] | None) -> list[Step]:
         """Return the install commands of a script within a command of that line."""
-        return ShellSteps([(line, each) for each in text.split("\n")], self._where, known, self._depth + 1, written).steps
+        lines = [(line, each) for each in text.split("\n")]
+        read = ShellSteps(lines, self._where, known, self._depth + 1, written, self._reader.computed, self._script)
+        self.unread += read.unread
+        return read.steps
 
 
 _CLOSED_BY = {"if": "fi", "case": "esac", "{": "}", "(": ")"}

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compat.formats.installs.words import Command, LockInstall, from_index
+from compat.formats.installs.words import Command, LockInstall, from_index, is_given
 from compat.formats.listing import Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained, forced, not_together
 from compat.model import Distribution, Source, is_release, normalized
@@ -171,6 +171,8 @@ class Installs:
             self._together.append(frozenset((each.name, each.version) for each in asked if each.version and is_release(each)))
         for note in (*install.notes, *notes):
             self._files.note(command.where, note)
+        for text in install.unknown:
+            (self._files.not_here if is_given(text, command.computed) else self._files.not_read)(command.where, text)
 
     def add(self, entry: Entry, *, upgrade: bool = False) -> None:
         """Install one distribution; without ``upgrade``, an installed one that satisfies it is kept."""

@@ -32,6 +32,8 @@ class Values:
     def __init__(self) -> None:
         self._bound: dict[str, list[tuple[ast.expr | None, int | None]]] = {}
         self._left = _BUDGET
+        self.computed = {"..."}
+        """The names that the code sets, and that of any other expression: unless known, they are computed."""
 
     def bind(self, target: ast.expr, value: ast.expr | None) -> None:
         """Record an assignment; ``None`` for a value that is only known at run time."""
@@ -53,6 +55,7 @@ class Values:
 
     def _add(self, name: str, value: ast.expr | None, position: int | None) -> None:
         bound = self._bound.setdefault(name, [])
+        self.computed.add(name)
         if len(bound) <= _BINDINGS:
             bound.append((value, position))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -64,7 +65,7 @@ class Install:
     ``operands`` state the ``requirements``, in the same order; ``None`` for one of which only the name was read. ``files``,
     ``constraints`` and ``overrides`` are the paths of requirements files, ``directories`` the projects installed from source
     ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are
-    replaced. ``notes`` list what is unknown.
+    replaced. ``unknown`` says which words stand for distributions that are only known at run time; ``notes`` are remarks.
     """
 
     requirements: tuple[Distribution, ...] = ()
@@ -77,6 +78,7 @@ class Install:
     no_deps: bool = False
     manager: str = "pip"
     notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     locks: tuple[LockInstall, ...] = ()
     python: str | None = None
@@ -145,6 +147,26 @@ def is_unresolved(text: str) -> bool:
     return "$" in text or "`" in text or "{" in text
 
 
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_.][\w.]*)(?::?[-=?+][^{}$`]*)?\}|([A-Za-z_]\w*))")
+_PRINTS_FILE = re.compile(r"(?:\$\(|<\(|`)\s*(?:cat\s|<)\s*([\w./+-]*\w)\s*[)`]")
+
+
+def is_given(text: str, computed: Collection[str] = ()) -> bool:
+    """Whether what is unknown of a text is variables that whoever runs the commands sets, as nothing in the file does.
+
+    ``computed`` are the variables that the file itself sets to something unknown.
+    """
+    names = {found[1] or found[2] for found in _VARIABLE.finditer(text)}
+    rest = _VARIABLE.sub("", text)
+    return bool(names) and names.isdisjoint(computed) and not is_unresolved(rest) and "*" not in rest
+
+
+def printed_file(text: str) -> str | None:
+    """Return the file whose text ``$(cat FILE)``, ``$(<FILE)`` or ``<(cat FILE)`` is; ``None`` for any other text."""
+    found = _PRINTS_FILE.fullmatch(text)
+    return found[1] if found else None
+
+
 def is_release(text: str, *counts: int) -> bool:
     """Whether a text is numbers with dots between them (``3.11``); ``counts`` are the possible counts of numbers."""
     parts = text.split(".")
@@ -165,23 +187,23 @@ def leading_name(text: str) -> str | None:
 def requirement(text: str, notes: list[str]) -> Distribution | None:
     """Parse an operand of ``pip install`` that is not a directory; ``None``, with a note, if its name is unknown."""
     try:
-        return _whole(text.strip(), notes)
+        return _whole(text.strip(), notes, notes)
     except ValueError:
-        return _only_name(text.strip(), notes)
+        return _only_name(text.strip(), notes, notes)
 
 
-def _whole(text: str, notes: list[str]) -> Distribution | None:
+def _whole(text: str, notes: list[str], unknown: list[str]) -> Distribution | None:
     try:
-        return _unresolved(text, notes) if is_unresolved(text) else parse_requirement(text)
+        return _unresolved(text, notes, unknown) if is_unresolved(text) else parse_requirement(text)
     except Unnamed as problem:
         notes.append(f"{problem}; skipped")
         return None
 
 
-def _only_name(text: str, notes: list[str]) -> Distribution | None:
+def _only_name(text: str, notes: list[str], unknown: list[str]) -> Distribution | None:
     name = leading_name(text)
     if name is None or is_url(text):
-        notes.append(f"{text}: {'only known at run time' if '*' in text else 'not read, expected a requirement'}")
+        unknown.append(f"{text}: {AT_RUN_TIME if '*' in text else 'not read, expected a requirement'}")
         return None
     notes.append(f"{text}: expected a requirement with a version, only the name was read")
     return Distribution(normalized(name), source=INDEX)
@@ -192,11 +214,16 @@ def operands_of(operands: Iterable[Operand]) -> Install:
     requirements: list[Distribution] = []
     stated: list[Operand | None] = []
     directories: list[str] = []
+    files: list[str] = []
     notes: list[str] = []
+    unknown: list[str] = []
     for each in operands:
         text = each.text.strip()
         path = text.partition("[")[0]
         if not text:
+            continue
+        if (file := printed_file(text)) is not None:
+            files.append(file)
             continue
         name, at_sign, address = path.partition("@")
         is_named = bool(at_sign) and "://" in address and not is_path(name)  # diffusers@git+https://…
@@ -205,13 +232,16 @@ def operands_of(operands: Iterable[Operand]) -> Install:
             continue
         operand: Operand | None = each
         try:
-            found = _whole(text, notes)
+            found = _whole(text, notes, unknown)
         except ValueError:
-            found, operand = _only_name(text, notes), None
+            found, operand = _only_name(text, notes, unknown), None
         if found is not None:
             requirements.append(found)
             stated.append(operand)
-    return Install(tuple(requirements), tuple(stated), directories=tuple(directories), notes=tuple(dict.fromkeys(notes)))
+    return Install(
+        tuple(requirements), tuple(stated), tuple(files), directories=tuple(directories),
+        notes=tuple(dict.fromkeys(notes)), unknown=tuple(dict.fromkeys(unknown)),
+    )  # fmt: skip
 
 
 def names_of(operands: Iterable[str]) -> tuple[str, ...]:
@@ -219,13 +249,16 @@ def names_of(operands: Iterable[str]) -> tuple[str, ...]:
     return tuple(normalized(name) for word in operands if not is_unresolved(word) and (name := leading_name(word)))
 
 
-def _unresolved(text: str, notes: list[str]) -> Distribution | None:
+def _unresolved(text: str, notes: list[str], unknown: list[str]) -> Distribution | None:
     """Return what is known of a requirement that contains variables."""
     head, at_sign, address = text.partition("@")
     if "://" not in text:
         name = leading_name(head if at_sign else text)
-        notes.append(f"{text}: its version is only known at run time" if name else f"{text}: only known at run time")
-        return Distribution(normalized(name), source=INDEX) if name else None
+        if not name:
+            unknown.append(f"{text}: {AT_RUN_TIME}")
+            return None
+        notes.append(f"{text}: its version is {AT_RUN_TIME}")
+        return Distribution(normalized(name), source=INDEX)
     if at_sign and "://" in address and not is_unresolved(head):
         found = leading_name(head.strip())
         address = address.strip()
@@ -288,7 +321,8 @@ def backend_of(word: str) -> dict[str, str]:
 class Command:
     """An install command: file and line for notes (``where``), its ``lines``, and its working directory.
 
-    ``written`` are the files that earlier commands of the script wrote: their text, and the line that wrote it.
+    ``written`` are the files that earlier commands of the script wrote: their text, and the line that wrote it; ``made`` those
+    of which the text is unknown. ``computed`` are the variables that the script sets to something unknown.
     """
 
     install: Install
@@ -296,6 +330,8 @@ class Command:
     lines: tuple[Line, ...] = ()
     directory: str | None = None
     written: Mapping[str, tuple[str, int]] = EMPTY
+    made: Collection[str] = ()
+    computed: Collection[str] = ()
 
 
 Line: TypeAlias = tuple[int, str]

@@ -162,8 +162,10 @@ def test_what_is_built_here_has_no_stack_of_its_name() -> None:
     assert found.entries == ()
     where = "compose.yaml:1: service a"
     assert found.notes == (
-        f"{where}: the image is built from a Dockerfile: check that file, too", f"{where}: its env_file was not read"
-    )  # fmt: skip
+        "compose.yaml:1: the Dockerfile of service a was not read: it is not in the project",
+        f"{where}: its env_file was not read",
+    )
+    assert found.elsewhere == found.notes[:1]
 
 
 def test_an_image_that_depends_on_a_variable_is_not_guessed() -> None:

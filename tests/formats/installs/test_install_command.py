@@ -133,7 +133,7 @@ def test_no_name_is_guessed(word: str) -> None:
     found = install_of(["pip", "install", word, "einops"])
     assert found is not None
     assert [each.name for each in found.requirements] == ["einops"]
-    assert found.notes
+    assert found.notes + found.unknown
 
 
 def test_a_substitution_is_one_word() -> None:

@@ -1,0 +1,115 @@
+"""What a file installs in a way that is not understood ends with exit code 3, never with 0.
+
+Every text here hides two pins that exclude each other. A text whose value whoever runs it decides is a note, and with
+``--strict`` undecided, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from compat.cli import main
+
+BAD = "transformers==4.51.3 huggingface-hub==0.20.0"
+LINES = BAD.replace(" ", "\n") + "\n"
+IMAGE = "FROM python:3.11\n"
+POD = "apiVersion: v1\nkind: Pod\nspec:\n"
+STEPS = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n"
+CONTAINER = "  containers:\n  - name: a\n    image: y\n"
+
+
+def checked(folder: Path, name: str, text: str, *words: str) -> int:
+    files = {
+        name: text, "r.txt": LINES, "other.sh": f"pip install {BAD}\n", "sub/Dockerfile": f"{IMAGE}RUN pip install {BAD}\n",
+        "other.mk": f"install:\n\tpip install {BAD}\n",
+    }  # fmt: skip
+    for each, content in files.items():
+        (folder / each).parent.mkdir(exist_ok=True)
+        (folder / each).write_text(content)
+    (folder / ".git").mkdir(exist_ok=True)
+    return main(["check", name, *words])
+
+
+@pytest.fixture(autouse=True)
+def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'inst() { pip install "$1"; }\ninst transformers==4.51.3\ninst huggingface-hub==0.20.0\n', f'inst() {{ pip install "$@"; }}\ninst {BAD}\n',
+        f"inst() {{ shift; pip install $*; }}\ninst x {BAD}\n", f"inst() {{ local p=$1 q=$2; pip install $p $q; }}\ninst {BAD}\n",
+        'while read p; do pip install "$p"; done < r.txt\n', "cat r.txt | while read -r p; do pip install $p; done\n",
+        'mapfile -t A < r.txt\npip install "${A[@]}"\n', "for p in $(cat r.txt); do pip install $p; done\n", "pip install $(grep -v x r.txt)\n",
+        f"pip install `echo {BAD}`\n", "P=$(cat r.txt)\npip install $P\n", "pip install -r <(grep -v x r.txt)\n", "cat r.txt | pip install -r /dev/stdin\n",
+        "grep -v x r.txt > q.txt\npip install -r q.txt\n", "pip install -r *.txt\n", "pip wheel -w w x\npip install w/*.whl\n", f"$PIP install {BAD}\n",
+        "conda install $(cat r.txt)\n", "for f in *.txt; do pip install -r $f; done\n",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["run.sh", "Dockerfile"])
+def test_shell_text_that_computes_what_it_installs(name: str, text: str, tmp_path: Path) -> None:
+    if name == "Dockerfile":
+        text = f"{IMAGE}RUN <<E\n{text}E\n"
+    assert checked(tmp_path, name, text) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install $(cat r.txt)\n", "pip install `cat r.txt`\n", "pip install -r <(cat r.txt)\n", f"python -mpip install {BAD}\n", "source other.sh\n",
+        ". ./other.sh\n", "bash other.sh\n", "./other.sh\n", f"cat > i.sh <<E\npip install {BAD}\nE\nbash i.sh\n",
+    ],
+)  # fmt: skip
+def test_what_can_be_followed_is_followed(text: str, tmp_path: Path) -> None:
+    assert checked(tmp_path, "run.sh", text) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.sh", "pip install $PACKAGES\n"), ("run.sh", "pip install -r $REQUIREMENTS\n"),
+        ("Dockerfile", f"{IMAGE}ARG MORE\nRUN pip install $MORE\n"), ("ci.yml", f"{STEPS}    - run: pip install ${{{{ matrix.d }}}}\n"),
+        ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "!pip install $MORE", "metadata": {}}]})),
+        ("compose.yaml", "services: {a: {build: nowhere}}\n"), ("compose.yaml", "services: {a: {build: 'https://git.example/a.git'}}\n"),
+    ],
+)  # fmt: skip
+def test_what_somebody_else_decides_is_undecided_with_strict(name: str, text: str, tmp_path: Path) -> None:
+    assert checked(tmp_path, name, text) in (0, 3)
+    assert checked(tmp_path, name, text, "--strict") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("compose.yaml", "services: {a: {build: sub}}\n", 1), ("compose.yaml", "services: {a: {build: {context: ., dockerfile: sub/Dockerfile}}}\n", 1),
+        ("compose.yaml", f"services:\n  a:\n    build:\n      dockerfile_inline: |\n        {IMAGE}        RUN pip install {BAD}\n", 1),
+        ("compose.yaml", f"services:\n  a:\n    image: x\n    post_start:\n    - command: pip install {BAD}\n", 3),
+        ("compose.yaml", "services:\n  a:\n    extends: {file: more.yaml, service: a}\n", 3),
+        ("run.sh", f"if a; then P='{BAD}'; else P=torch; fi\npip install $P\n", 3),
+        ("job.yaml", f"{POD}  initContainers:\n  - name: i\n    image: x\n    command: [sh, -c, 'pip install {BAD}']\n{CONTAINER}", 1),
+        ("job.yaml", f"{POD}{CONTAINER}    lifecycle: {{postStart: {{exec: {{command: [sh, -c, 'pip install {BAD}']}}}}}}\n", 3),
+        ("job.yaml", f"apiVersion: v1\nkind: ConfigMap\ndata:\n  i.sh: |\n    pip install {BAD}\n---\n{POD}{CONTAINER}    command: [bash, /s/i.sh]\n", 3),
+        ("job.yaml", f"apiVersion: tekton.example/v1\nkind: Task\nspec:\n  steps:\n  - name: a\n    script: |\n      pip install {BAD}\n", 3),
+        (".gitlab-ci.yml", f"a:\n  script: [echo]\n  after_script: [pip install {BAD}]\n", 3), ("ci.yml", f"{STEPS}    - run: bash other.sh\n", 1),
+        ("Makefile", f"define X\npip install {BAD}\nendef\ninstall:\n\t$(X)\n", 3), ("Makefile", f"install: ; pip install {BAD}\n", 3),
+        ("Makefile", "D=$(shell cat r.txt)\ninstall:\n\tpip install $(D)\n", 3), ("Makefile", "# pip install torch\ninstall:\n\techo pip install torch\n", 0),
+        ("Dockerfile", f"{IMAGE}RUN <<E\n#!/usr/bin/env python3\nimport os\nos.system('pip install {BAD}')\nE\n", 3),
+        ("Dockerfile", f"{IMAGE}COPY . .\nRUN pip install -r pipe.txt\n", 3), ("Dockerfile", f"{IMAGE}COPY . .\nRUN pip install -r dangling.txt\n", 3),
+        ("Dockerfile", f"{IMAGE}COPY . .\nRUN pip install --group train\n", 3),
+        ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "d=open('r.txt').read()\n!pip install {d}", "metadata": {}}]}), 3),
+        ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "for d in f():\n    !pip install $d", "metadata": {}}]}), 3),
+    ],
+)  # fmt: skip
+def test_other_places_of_install_commands(name: str, text: str, wanted: int, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "dangling.txt").symlink_to("nowhere")
+    assert checked(tmp_path, name, text) == wanted
+
+
+def test_a_script_that_starts_itself_is_read_once(tmp_path: Path) -> None:
+    assert checked(tmp_path, "run.sh", "source run.sh\n" * 2000 + "pip install torch==2.6.0\n") == 0
