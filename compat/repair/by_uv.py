@@ -6,7 +6,7 @@ uv takes the lowest releases that go together. If there are none, what no error 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from time import monotonic
 
@@ -37,40 +37,47 @@ class Asking:
     deadline: float
 
 
-def chosen_by_uv(problem: Problem, errors: tuple[Finding, ...], asking: Asking) -> Mapping[str, Release] | None:
-    """Releases with fewer errors, as few as uv finds until the deadline; ``None`` if there are none."""
-    best: tuple[int, Mapping[str, Release] | None] = len(errors), None
+def chosen_by_uv(
+    problem: Problem, errors: tuple[Finding, ...], asking: Asking, fewer_than: int
+) -> Mapping[str, Release] | None:  # fmt: skip
+    """The releases that uv finds until the deadline with the fewest errors, and fewer than that; ``None`` if there are none.
+
+    ``errors`` are those of the current releases.
+    """
+    best: tuple[int, Mapping[str, Release] | None] = fewer_than, None
+    there = problem.current
     needs: dict[str, list[Need]] = {}
     left = errors
     for _ in range(_ROUNDS):
-        for need in _fixing(problem, left):
+        for need in _fixing(problem, {*problem.current, *there}, left):
             if need not in needs.setdefault(need.name, []):
                 needs[need.name].append(need)
         bounds = {name: _nearest(problem, name, found, asking) for name, found in needs.items()}
         chosen = _resolved(problem, {name: text for name, text in bounds.items() if text}, asking)
         if chosen is None:
             break
-        left = asking.judge(chosen)
+        there, left = chosen, asking.judge(chosen)
         best = min(best, (len(left), chosen), key=lambda each: each[0])
         if not left or monotonic() > asking.deadline:
             break
     return best[1]
 
 
-def _fixing(problem: Problem, errors: Iterable[Finding]) -> Iterator[Need]:
-    """What the first fix of each error requires of packages that are there."""
+def _fixing(problem: Problem, known: Collection[str], errors: Iterable[Finding]) -> Iterator[Need]:
+    """What the first fix of each error requires of ``known`` packages."""
     for error in errors:
         recommended = (each.alternatives for each in problem.recommended if each.statement == error.rule)
         moves = (fix for fix in error.fixes if fix.kind in MOVES and fix.package and fix.spec)
         alternatives = [*chain.from_iterable(recommended), *((Need(str(fix.package), str(fix.spec), ()),) for fix in moves)]
-        there = (needs for needs in alternatives if all(need.name in problem.current for need in needs))
-        yield from next(there, ())
+        yield from next((needs for needs in alternatives if all(need.name in known for need in needs)), ())
 
 
 def _nearest(problem: Problem, name: str, needs: Iterable[Need], asking: Asking) -> str:
     """The bound for some requirements: from the next candidate on that meets them, else the last one before the current
     release; "" if there is none."""
-    current = problem.current[name]
+    current = problem.current.get(name)
+    if current is None:
+        return ",".join(dict.fromkeys(need.specifier for need in needs))
     bad = frozenset[str]().union(*(dict(each.together)[name] for each in asking.forbidden if _is_about(each, name)))
     fitting = [
         each for each in problem.candidates(name, asking.universe.releases([name])[name] or ())
@@ -100,10 +107,11 @@ def _resolved(problem: Problem, bounds: Mapping[str, str], asking: Asking) -> Ma
                 stated = ",".join(filter(None, (need.specifier, least)))  # what is to be fixed leaves the stated range
                 yield need._replace(specifier=bound or stated).text
         yield from (need.text for need in problem.asked if need.name not in current)
+        yield from (f"{name}{bound}" for name, bound in bounds.items() if name not in current)
         yield from (need.text for need in problem.keep)
 
     near = {name: release.public for name, release in current.items() if name not in without}
-    for up in (True, False):
+    for up in (True, False) if current else (False,):  # if nothing is there yet, the newest is wanted
         requires = tuple(lines(up=up))
         found = asking.resolve(Question(EMPTY, without=without, requires=requires, lowest=up, near=EMPTY if up else near))
         if found.releases is not None:

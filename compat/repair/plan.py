@@ -237,10 +237,10 @@ class Planner:
         )  # fmt: skip
         relaxation = solver.relaxation()
         asking = Asking(resolve, self._errors_of, self._universe, relaxation.forbidden, deadline)
-        chosen = chosen_by_uv(self.problem, self.errors, asking)
-        left = 0 if chosen is None else len(self._errors_of(chosen))
-        if chosen is None or left >= len(found):
+        chosen = chosen_by_uv(self.problem, self.errors, asking, len(found))
+        if chosen is None:
             return None
+        left = len(self._errors_of(chosen))
         cost = tuple(left if level == ERRORS else 0 for level in LEVELS)
         added = frozenset(chosen.keys() - self.problem.current.keys())
         return Solution(chosen, cost, optimal=False, relaxation=relaxation, unread={}, rounds=0, added=added)
