@@ -39,7 +39,8 @@ from tests.fuzz.readers import READERS
 from tests.fuzz.seeds import seeds_of
 from tests.property.test_escaping import hostile
 
-CANARY = "S3CRETTOKEN"
+CANARY = "q7Zx91fLm3Wb"
+"""It contains no word that makes a text suspicious by itself, such as ``token``."""
 ADDRESSES = (
     f"https://bob:{CANARY}@pkgs.example/simple", f"https://{CANARY}@pkgs.example/simple", f"https://bob:p/{CANARY}@pkgs.example/simple",
     f"https://conda.example/t/{CANARY}/channel", f"https://pkgs.example/a-1.0-py3-none-any.whl?token={CANARY}",
@@ -77,14 +78,14 @@ PLACES = {
         "FROM python:3.11\nRUN pip install -r {0}\n", "FROM python:3.11\nRUN pip install --index-url {0} torch\n", "FROM {0}\nRUN pip install torch\n",
     ),
     "run.sh": ("pip install -r {0}\n", "pip install -i {0} torch==2.6.0\n", "export PIP_INDEX_URL={0}\npip install torch\n", "pip install torch @ {0}\n"),
-    "compose.yaml": ("services:\n  a:\n    image: {0}\n", "services:\n  a:\n    image: x\n    command: vllm serve m --api-key S3CRETTOKEN\n    environment:\n      A: {0}\n"),
+    "compose.yaml": ("services:\n  a:\n    image: {0}\n", "services:\n  a:\n    image: x\n    command: vllm serve m --api-key q7Zx91fLm3Wb\n    environment:\n      A: {0}\n"),
     "a.ipynb": (
-        ('{{"cells": [{{"cell_type": "code", "source": ["!HF_TOKEN=S3CRETTOKEN python train.py --hub_token S3CRETTOKEN\\n", "!pip install -i {0} torch"], "metadata": {{}}, "outputs": []}}],'
+        ('{{"cells": [{{"cell_type": "code", "source": ["!HF_TOKEN=q7Zx91fLm3Wb python train.py --hub_token q7Zx91fLm3Wb\\n", "!pip install -i {0} torch"], "metadata": {{}}, "outputs": []}}],'
         ' "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}'),
     ),
     "env.json": (
         '{{"schema": "compat/environment/1", "distributions": [{{"name": "torch", "version": "2.6.0", "source": {{"kind": "url", "url": "{0}"}}}}]}}',
-        '{{"schema": "compat/environment/1", "variables": {{"PIP_INDEX_URL": "{0}", "HF_TOKEN": "S3CRETTOKEN"}}}}',
+        '{{"schema": "compat/environment/1", "variables": {{"PIP_INDEX_URL": "{0}", "HF_TOKEN": "q7Zx91fLm3Wb"}}}}',
         '{{"schema": "compat/environment/1", "python": "{0}"}}', '{{"schema": "compat/environment/1", "distributions": [{{"name": "torch", "version": "{0}"}}]}}',
     ),
 }  # fmt: skip
