@@ -46,9 +46,18 @@ def _quiet_destructors() -> None:
 
 def _end(code: int) -> None:
     """Flush and exit immediately: interpreter shutdown takes as long as checking an environment."""
-    if sys.stderr is not None:
-        sys.stderr.flush()
+    _complain("")
     os._exit(code)
+
+
+def _complain(line: str) -> None:
+    """Print a line to standard error; if that fails, the exit code alone has to tell."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(line)
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.stderr = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,15 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError("there is no standard output to write to")
         return _run(words)
     except InputError as problem:
-        print(f"compat: {problem}", file=sys.stderr)
+        _complain(f"compat: {problem}\n")
         return 2
     except Undecided as problem:
-        print(f"compat: undecided: {printable(str(problem))}", file=sys.stderr)
+        _complain(f"compat: undecided: {printable(str(problem))}\n")
         return 3
     except KeyboardInterrupt:
         return 130
     except Exception as problem:
-        print(f"compat: {unexpected(problem)}", file=sys.stderr)
+        _complain(f"compat: {unexpected(problem)}\n")
         return 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from compat.api.diagnosis import report_on
@@ -11,7 +10,7 @@ from compat.model import Environment, Report
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
-from compat.syntax.json import read_text
+from compat.syntax.json import read_text, standard_input
 
 if TYPE_CHECKING:
     from compat.api.commands import Options
@@ -52,7 +51,7 @@ def _print(report: Report, form: str | None) -> None:
 def _text(path: str) -> str:
     if path != "-":
         return read_text(path, _LIMIT)
-    content = sys.stdin.buffer.read(_LIMIT + 1)
+    content = standard_input(_LIMIT)
     if len(content) > _LIMIT:
         raise InputError(f"is larger than {_LIMIT // 1024 // 1024} MiB", "standard input")
     # logs may contain any bytes; no known error message contains invalid UTF-8

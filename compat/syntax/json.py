@@ -86,9 +86,19 @@ def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
 
 def read_standard_input(limit: int = 64 * 1024 * 1024) -> str:
     """Like :func:`read_text`, from standard input."""
+    return _decoded(standard_input(limit), "standard input", limit)
+
+
+def standard_input(limit: int) -> bytes:
+    """Return what standard input holds, up to one byte more than ``limit``; :class:`InputError` if there is none."""
     import sys
 
-    return _decoded(sys.stdin.buffer.read(limit + 1), "standard input", limit)
+    if sys.stdin is None:
+        raise InputError("cannot be read: there is none", "standard input")
+    try:
+        return sys.stdin.buffer.read(limit + 1)
+    except OSError as problem:
+        raise InputError(f"cannot be read: {problem.strerror or problem}", "standard input") from None
 
 
 def _decoded(content: bytes, path: str, limit: int) -> str:

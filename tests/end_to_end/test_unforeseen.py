@@ -280,3 +280,16 @@ def test_a_key_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text(f'{{"schema": "compat/environment/1", {packages}, "distributions": []}}')
     done = ran("check", "--environment", "e.json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "compat: e.json: is not JSON: the key 'distributions' occurs twice\n")
+
+
+@pytest.mark.parametrize("words", ["check nowhere.txt", "check bad.txt", "diagnose -", "rules show nothing"])
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-", "<&-", ">&- 2>&-", "> /dev/full 2>&1"])
+def test_an_error_that_cannot_be_printed_is_no_finding(words: str, streams: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_text("torch==\n")
+    command = f"{sys.executable} -m compat {words} {streams}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60, input="",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "unexpected" not in done.stderr
