@@ -53,7 +53,7 @@ class Workflow(InstallFormat):
         kept = tuple(
             each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
         )
-        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
+        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
 
     def collect(self, script: InstallScript) -> None:
         file = JobFile(script.path, script.text, _WORKFLOW)

@@ -47,7 +47,7 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         'while read p; do pip install "$p"; done < r.txt\n', "cat r.txt | while read -r p; do pip install $p; done\n",
         'mapfile -t A < r.txt\npip install "${A[@]}"\n', "for p in $(cat r.txt); do pip install $p; done\n", "pip install $(grep -v x r.txt)\n",
         f"pip install `echo {BAD}`\n", "P=$(cat r.txt)\npip install $P\n", "pip install -r <(grep -v x r.txt)\n", "cat r.txt | pip install -r /dev/stdin\n",
-        "grep -v x r.txt > q.txt\npip install -r q.txt\n", "pip install -r *.txt\n", "pip wheel -w w x\npip install w/*.whl\n", f"$PIP install {BAD}\n",
+        "grep -v x r.txt > q.txt\npip install -r q.txt\n", "pip install -r *.txt\n", f"$PIP install {BAD}\n",
         "conda install $(cat r.txt)\n", "for f in *.txt; do pip install -r $f; done\n",
     ],
 )  # fmt: skip
@@ -72,7 +72,7 @@ def test_what_can_be_followed_is_followed(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("run.sh", "pip install $PACKAGES\n"), ("run.sh", "pip install -r $REQUIREMENTS\n"),
+        ("run.sh", "pip install $PACKAGES\n"), ("run.sh", "pip install dist/*.whl\n"), ("run.sh", "pip install -r $REQUIREMENTS\n"),
         ("Dockerfile", f"{IMAGE}ARG MORE\nRUN pip install $MORE\n"), ("ci.yml", f"{STEPS}    - run: pip install ${{{{ matrix.d }}}}\n"),
         ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "!pip install $MORE", "metadata": {}}]})),
         ("compose.yaml", "services: {a: {build: nowhere}}\n"), ("compose.yaml", "services: {a: {build: 'https://git.example/a.git'}}\n"),

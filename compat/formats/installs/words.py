@@ -154,11 +154,14 @@ _PRINTS_FILE = re.compile(r"(?:\$\(|<\(|`)\s*(?:cat\s|<)\s*([\w./+-]*\w)\s*[)`]"
 def is_given(text: str, computed: Collection[str] = ()) -> bool:
     """Whether what is unknown of a text is variables that whoever runs the commands sets, as nothing in the file does.
 
-    ``computed`` are the variables that the file itself sets to something unknown.
+    So are wheels that a pattern names (``dist/*.whl``): they are built or copied before. ``computed`` are the variables that
+    the file itself sets to something unknown.
     """
     names = {found[1] or found[2] for found in _VARIABLE.finditer(text)}
     rest = _VARIABLE.sub("", text)
-    return bool(names) and names.isdisjoint(computed) and not is_unresolved(rest) and "*" not in rest
+    path = rest.partition(": ")[0].partition("[")[0]
+    is_pattern = "*" in path and path.endswith((".whl", ".gz", "*"))
+    return (bool(names) or is_pattern) and names.isdisjoint(computed) and not is_unresolved(rest)
 
 
 def printed_file(text: str) -> str | None:
