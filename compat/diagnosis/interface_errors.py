@@ -24,7 +24,7 @@ from compat.diagnosis.frame_packages import (
     where,
     written_before,
 )
-from compat.diagnosis.missing_names import Named, home, homes, of_older, of_older_method
+from compat.diagnosis.missing_names import Named, home, homes, of_imported, of_older, of_older_method
 from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named_releases import (
     of_attribute,
@@ -35,7 +35,7 @@ from compat.diagnosis.named_releases import (
     of_positional,
     spelled_otherwise,
 )
-from compat.diagnosis.overrides import behind_its_peers, expected_object, of_base, of_subclass, unused_by_model
+from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -92,7 +92,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return [other]
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
-    known = _in_tables(lack, error)
+    known = left_over(lack, modules_of(error)) or _in_tables(lack, error)
     if (known is None or lack.given) and (found := of_subclass(lack, error, facts)):
         return found
     known = known or of_base(lack, modules_of(error), facts)
@@ -323,7 +323,8 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
         return None
     function = called(lack.owner, error)
     if function is not None:
-        return of_keyword(function, lack.name, modules_of(error))
+        found = of_keyword(function, lack.name, modules_of(error))
+        return found or of_imported(function, lack.name, module_of_frame(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
 
 

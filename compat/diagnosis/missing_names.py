@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from packaging.version import Version
 
@@ -15,7 +16,7 @@ from compat.checks.code import releases
 from compat.interfaces.at_once import place_of
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
-from compat.interfaces.table import tracked
+from compat.interfaces.table import open_table, tracked
 from compat.model import Fix
 from compat.records import record, replace
 from compat.versions import is_version, key_of
@@ -104,6 +105,8 @@ OF_TORCH = (
     "torch.utils.checkpoint", "torch.amp", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
 )  # fmt: skip
 """Modules of torch whose classes and functions appear in errors without the module's name; asked after all others."""
+_SHORT = 3
+"""Letters of a word that too many names begin with."""
 _SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParallel"}
 """The names under which nearly all code imports these classes."""
 
@@ -114,9 +117,12 @@ def home(name: str, modules: Sequence[str]) -> str | None:
 
 
 def homes(name: str, modules: Sequence[str], last: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the modules that have a name: of ``modules``, :data:`LIKELY`, the model that the name begins with, and ``last``."""
+    """Yield the modules that have a name: of ``modules``, :data:`LIKELY`, the model that the name begins with, and ``last``.
+
+    A function may also have a name that begins like that of its package.
+    """
     known, packages = releases(), tracked()
-    for module in dict.fromkeys((*modules, *LIKELY, *model_modules(name), *last)):
+    for module in dict.fromkeys((*modules, *LIKELY, *model_modules(name), *_of_its_package(name), *last)):
         top = module.partition(".")[0]
         table = known.table(packages[top]) if top in packages else None
         need = Need("import", module, name)
@@ -136,6 +142,16 @@ def model_modules(name: str) -> Iterator[str]:
         yield from (f"{prefix}{kind}.{part}_{kind}" for part in ("modeling", "configuration", "tokenization", "processing"))
 
 
+def _of_its_package(name: str) -> Iterator[str]:
+    """Yield the modules with a function in the package whose name it begins with: ``liger_fused_linear_cross_entropy``."""
+    word, underscore, _ = name.lstrip("_").partition("_")
+    tops = [top for top in tracked() if top.partition("_")[0] == word] if underscore and name.islower() else []
+    for top in tops if len(word) > _SHORT else ():
+        table = open_table(tracked()[top])
+        if table is not None:
+            yield from (module for module in table.modules() if name in table.names_in(module))
+
+
 def in_full(function: str) -> str:
     """Return a class or method with the class's full name, where nearly all code imports it under a short one."""
     top, dot, method = function.partition(".")
@@ -151,7 +167,7 @@ def with_module(function: str, modules: Sequence[str]) -> tuple[str, Sequence[st
     return ".".join((*parts[at:], last)), (".".join(parts[:at]), *modules)
 
 
-_CONFIGURATIONS = ("PreTrainedConfig", "PretrainedConfig")
+CONFIGURATIONS = ("PreTrainedConfig", "PretrainedConfig")
 """The names of the base class of transformers' configurations, from 5.0 on and before."""
 _LOOP = "generation_defaults"
 """What the names of the method end with that lists the defaults of generation for that class."""
@@ -162,9 +178,9 @@ def shown_in(module: str, name: str) -> Named | None:
 
     Others may have it as well, but the error says that one of them does not. ``None`` unless they are all newer or all older.
     """
-    package, known = tracked()[module.partition(".")[0]], releases()
+    package = tracked()[module.partition(".")[0]]
     need = Need("import", module, name)
-    return where_shown(package, f"{module}.{name}", lambda version: known.answer(package, version, need).met is True)
+    return where_shown(package, f"{module}.{name}", partial(_answers, package, need))
 
 
 def of_inherited(module: str, owner: str, name: str) -> Named | None:
@@ -194,14 +210,14 @@ def of_configuration(name: str) -> Named | None:
         return [each for each in found if isinstance(each, Class)]
 
     def own(version: str) -> bool:
-        return any(has_member(each, name) for each in classes(version, *_CONFIGURATIONS))
+        return any(has_member(each, name) for each in classes(version, *CONFIGURATIONS))
 
     def has(version: str) -> bool:
-        by_loop = any(method.endswith(_LOOP) for each in classes(version, *_CONFIGURATIONS) for method in each.methods)
+        by_loop = any(method.endswith(_LOOP) for each in classes(version, *CONFIGURATIONS) for method in each.methods)
         generates = by_loop and table is not None and own(table.versions[0])
         return own(version) or (generates and any(has_member(each, name) for each in classes(version, "GenerationConfig")))
 
-    found = where_shown(package, f"{_CONFIGURATIONS[-1]}.{name}", has)
+    found = where_shown(package, f"{CONFIGURATIONS[-1]}.{name}", has)
     return None if found is None else replace(found, partly=False)
 
 
@@ -224,6 +240,30 @@ def where_shown(package: str, what: str, shows: Callable[[str], bool]) -> Named 
     why = f"{older if new else newer} does not show it"
     lacks = tuple(versions[:at] if new else versions[at:])
     return Named(what, package, specifier, span, why, None, lacks, leans=False, read=tuple(versions), partly=True)
+
+
+def of_imported(function: str, keyword: str, modules: Sequence[str]) -> Named | None:
+    """Look up a function by the modules that call it, which need not be public: the releases in which it takes an argument.
+
+    Any argument counts as taken where the function does nothing with those that it does not name.
+    """
+    for module in modules:
+        package, known = tracked()[module.partition(".")[0]], releases()
+        table = known.table(package)
+        worlds = (known.world(package, version) for version in (table.versions[::-3] if table is not None else ()))
+        places = (world.imported(module, function) for world in worlds if world is not None)
+        found = next((place for place in places if place.kind == "function" and place.name), None)
+        if found is None:
+            continue
+        need = Need("call", f"{found.module}.{found.name}", keywords=(keyword,))
+        named = where_shown(package, f"{function}({keyword}=)", partial(_answers, package, need))
+        if named is not None:
+            return named
+    return None
+
+
+def _answers(package: str, need: Need, version: str) -> bool:
+    return releases().answer(package, version, need).met is True
 
 
 def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from compat.checks.code import releases
-from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, owner_of_method
+from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, option, owner_of_method
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
-from compat.diagnosis.missing_names import Named, home, of_configuration, of_inherited
+from compat.diagnosis.missing_names import CONFIGURATIONS, Named, home, of_configuration, of_inherited
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
-from compat.interfaces.source.records import Class
+from compat.interfaces.source.records import Class, Function
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
+    from compat.interfaces.world import World
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
@@ -28,6 +32,10 @@ _BASES = (
     ("Trainer", "Trainer"),
     ("ForCausalLM", "PreTrainedModel"),
     ("ForConditionalGeneration", "PreTrainedModel"),
+    ("ForSequenceClassification", "PreTrainedModel"),
+    ("ForTokenClassification", "PreTrainedModel"),
+    ("ForQuestionAnswering", "PreTrainedModel"),
+    ("ForMaskedLM", "PreTrainedModel"),
     ("Model", "PreTrainedModel"),
     ("Callback", "TrainerCallback"),
 )
@@ -127,6 +135,43 @@ def of_base(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
     known = of_inherited("transformers", base, lack.name)
     doubt = f" That {lack.owner} derives from {base} is a guess by its name."
     return known if known is None or base == lack.owner else replace(known, doubt=doubt)
+
+
+def left_over(lack: Lack, modules: Sequence[str]) -> Named | None:
+    """Return the releases of transformers whose ``from_pretrained`` takes an argument that the class of a model got.
+
+    What neither the method nor the configuration takes is passed on to the class.
+    """
+    owner, _, method = lack.owner.rpartition(".")
+    if lack.kind != KEYWORD or method != "__init__" or _base_of(owner) != "PreTrainedModel":
+        return None
+    if owner.endswith(_COMMON) and not _of_transformers(owner, modules):
+        return None
+    known = releases()
+    table = known.table("transformers")
+    versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
+    taken = [lack.name in _taken_by_loading(world) for each in versions if (world := known.world("transformers", each))]
+    since = next((at for at in range(len(taken) - 1, 0, -1) if taken[at] and not taken[at - 1]), 0)
+    named = option("transformers", f"from_pretrained({lack.name}=)", set(compress(versions[since:], taken[since:])), versions)
+    if named is None:
+        return None
+    why = f"{named.why}; what from_pretrained does not take is passed on to {owner}"
+    doubt = (
+        "" if (home(owner, ()) or "").startswith("transformers") else f" That {owner} is a model of it is a guess by its name."
+    )
+    return replace(named, why=why, doubt=doubt)
+
+
+def _taken_by_loading(world: World) -> set[str]:
+    """Return the arguments that ``from_pretrained`` of a model takes, itself or for the configuration."""
+    base = world.imported("transformers", "PreTrainedModel")
+    configurations = (world.imported("transformers", each) for each in CONFIGURATIONS)
+    made = [world.constructor(each) for each in configurations if each.kind == "class"]
+    method = world.member(base, "from_pretrained").definition if base.kind == "class" else None
+    signatures = [each[0] for each in made if each is not None]
+    if isinstance(method, Function):
+        signatures.append(method.signature)
+    return {name for each in signatures for name in (*each.positional, *each.keyword_only, *each.extra)}
 
 
 def _of_configuration(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:

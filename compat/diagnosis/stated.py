@@ -40,7 +40,7 @@ _REQUIRED = (
     re.compile(rf"{_NAME} (?:with minimum required )?version {_NUMBER} is (?:not installed|required)"),
 )
 _NEWER = re.compile(
-    rf"(?:[Uu]pgrade|[Uu]pdate) (?:to the latest (?:version of )?)?(?:your )?(?:the )?{_NAME}"
+    rf"(?:[Uu]pgrad|[Uu]pdat)(?:e|ing) (?:to the latest (?:version of )?)?(?:your )?(?:the )?{_NAME}"
     rf"|pip install (?:-U|--upgrade) {_OTHER}"
 )
 _INSTALL = re.compile(

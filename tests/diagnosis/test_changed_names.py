@@ -38,6 +38,7 @@ def spec_of(finding: Finding) -> str | None:
         ("AttributeError: 'DynamicCache' object has no attribute 'get_max_length'", "transformers", "<=4.48.3"),
         # xformers has a copy of the package
         ("TypeError: flash_attn_varlen_func() got an unexpected keyword argument 'alibi_slopes'", "flash-attn", ">=2.4.0.post1"),
+        ("TypeError: _flash_attn_forward() missing 1 required positional argument: 'softcap'", "flash-attn", "<=2.5.9.post1"),
         # the class has moved to another module, and has it there as well
         ("AttributeError: 'UNet2DConditionModel' object has no attribute 'encoder_hid_proj'", "diffusers", ">=0.15.0"),
     ],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from compat.diagnosis.explanations import between
 from compat.diagnosis.frame_packages import modules_of
+from compat.diagnosis.missing_names import home
 from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
@@ -399,3 +400,17 @@ def test_a_distribution_without_metadata(text: str) -> None:
         (finding,) = between("", errors, decisive(errors), Facts(environment), ())
         assert (finding.rule, finding.fixes[0].command) == ("symptom-no-metadata", "pip install bitsandbytes")
         assert ("0.45.0 is listed as installed" in finding.why) is there
+
+
+def test_a_private_function_by_the_module_that_calls_it() -> None:
+    """It takes any argument since 4.48; the function is in another module, which later releases of this one do not import."""
+    error = "TypeError: _flash_attention_forward() got an unexpected keyword argument 'num_items_in_batch'"
+    text = trace(error, "transformers/models/llama/modeling_llama.py")
+    (finding,) = said(text, Environment(distributions=(Distribution("transformers", "4.46.1"),)))
+    assert (finding.verdict, finding.fixes[0].spec) == ("hit", ">=4.48.0")
+    assert said(f"{error}\n") == []
+
+
+def test_a_function_that_is_named_after_its_package() -> None:
+    assert home("liger_fused_linear_cross_entropy", ()) == "liger_kernel.transformers.functional"
+    assert home("fused_linear_cross_entropy", ()) is None

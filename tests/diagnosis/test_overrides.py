@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from compat.diagnosis.overrides import left_over
+from compat.diagnosis.python_messages import lack_in
 from compat.model import Distribution, Environment
 from tests.diagnosis.test_named_releases import fix_of, with_release
 from tests.diagnosis.test_symptoms import said, trace
@@ -227,3 +229,34 @@ def test_an_argument_of_generate_that_newer_models_take() -> None:
     assert finding.fixes[0].spec == "<4.49.0"
     assert said(UNUSED, with_release("transformers", "4.40.0")) == []
     assert said(UNUSED.replace("logits_to_keep", "nothing_like_it"), with_release("transformers", "4.57.0")) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "specifier", "guessed"),
+    [
+        ("LlamaForCausalLM", "load_in_4bit", ">=4.30.0,<=4.57.6", False),
+        ("LlamaForCausalLM", "use_flash_attention_2", ">=4.34.0,<=4.52.4", False),
+        ("GPT2LMHeadModel", "attn_implementation", ">=4.36.0", False),  # the configuration takes it
+        ("BertForSequenceClassification", "dtype", ">=4.56.0", False),  # earlier releases pass a variable of this name on
+        ("SomeonesForConditionalGeneration", "dtype", ">=4.56.0", True),
+    ],
+)
+def test_an_argument_that_loading_a_model_leaves_over(owner: str, name: str, specifier: str, guessed: bool) -> None:
+    (finding,) = said(f"TypeError: {owner}.__init__() got an unexpected keyword argument '{name}'\n")
+    assert (list(finding.packages), finding.fixes[0].spec) == (["transformers"], specifier)
+    assert ("a guess by its name" in finding.why) == guessed
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Model.__init__() got an unexpected keyword argument 'dtype'",  # anybody's class
+        "LlamaForCausalLM.forward() got an unexpected keyword argument 'dtype'",
+        "LlamaForCausalLM.__init__() got an unexpected keyword argument 'nonsense'",
+        "LlamaForCausalLM.__init__() got an unexpected keyword argument 'torch_dtype'",  # every release takes it
+    ],
+)
+def test_what_loading_a_model_does_not_leave_over(call: str) -> None:
+    lack = lack_in(f"TypeError: {call}")
+    assert lack is not None
+    assert left_over(lack, ()) is None

@@ -128,15 +128,15 @@ def pythons_own(text: str) -> tuple[str, str] | None:
 
 
 _PLAIN = re.compile(r'\s*File "([^"\n]{1,1000})", line (\d{1,9}|\?{3})(?:,? in (.{1,400}))?$')
+_BEHEADED = re.compile(r'\s*([^\s"]{0,1000}[/\\][^\s"/\\]{1,200}\.py)", line (\d{1,9}),? in (.{1,400})$')
+"""The same without its beginning: reports are cut in the middle of a line."""
 _MARKERS = re.compile(r"\s*[~^][~^ ]*$")
 _NOTES = re.compile(r"\s*(?:\[Previous line repeated \d+ more times?\]|\.\.\.<\d+ lines>\.\.\.)$")
 
 
 def plain_frame(text: str) -> Frame | None:
     """``  File "x.py", line 3, in f``, and faulthandler's form without the comma."""
-    if 'File "' not in text:
-        return None
-    match = _PLAIN.match(text)
+    match = _PLAIN.match(text) if 'File "' in text else _BEHEADED.match(text) if '.py", line ' in text else None
     if not match:
         return None
     file, line, function = match.groups()

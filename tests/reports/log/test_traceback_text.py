@@ -128,6 +128,15 @@ class TestPlain:
         assert (error.exception, error.line) == ("AttributeError", 3)
         assert error.frames[0].code == "module._parameters._in_forward = False"
 
+    def test_a_first_frame_without_its_beginning(self):
+        (error,) = parse_log(
+            '/x/site-packages/trl/trainer/grpo_trainer.py", line 269, in __init__\n'
+            "    super().__init__(\n"
+            "TypeError: Trainer.__init__() got an unexpected keyword argument 'processing_class'\n"
+        )
+        assert error.exception == "TypeError"
+        assert error.frames == (Frame("/x/site-packages/trl/trainer/grpo_trainer.py", 269, "__init__", "super().__init__("),)
+
     def test_shell_prompt_and_log_line_end_the_message(self):
         assert only(PLAIN + "(env) me@host:~/x$ ls\n").message == PLAIN_MESSAGE
         assert only(PLAIN + "INFO 02-13 10:00:00 engine.py:389] bye\nstray output\n").message == PLAIN_MESSAGE
