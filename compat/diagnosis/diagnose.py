@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
 from compat.diagnosis.explanations import between, explained
-from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.frame_packages import version_of, where
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import raised
 from compat.diagnosis.stated import met, told
@@ -105,8 +105,11 @@ def _unruled(
     known = tuple(each for each in meant if each.confidence != "reported")
     mined = () if known else raised(errors, order, facts)
     perhaps = tuple(_owned(each, mined) for each in meant if each not in known)
-    if not meant and not mined:
-        perhaps = between(text, errors, order, facts, derived)
+    if not meant and not any(each.fixes for each in mined):
+        # what another release prints says less than an error that decided it: a package that is missing in a child process
+        places = [each.here for each in mined]
+        above = next((at for at, number in enumerate(order) if any(where(errors[number]) in place for place in places)), None)
+        perhaps = between(text, errors, order[:above], facts, derived)
     if perhaps and not any(each.fixes for each in mined):
         vague = tuple(each for each in perhaps if contradicted and each.rule in general_rules())
         perhaps = tuple(each for each in perhaps if each not in vague)

@@ -60,6 +60,8 @@ def said(text: str, **installed: str) -> tuple[Finding, ...]:
         ("RuntimeError: CUDART error: peer access is not supported between these two devices", "custom-all-reduce", ["vllm"], "--disable-custom-all-reduce"),
         ("NCCL WARN Cuda failure 'peer access is not supported between these two devices'", "peer-access", ["torch"], "NCCL_P2P_DISABLE=1"),
         ("NCCL WARN Mismatched NCCL version detected : rank 0 NCCL version 2.21.5 rank 1 NCCL version 2.20.5", "nccl-releases", ["torch", "nvidia-nccl-cu12"], "unset LD_LIBRARY_PATH"),
+        ("TypeError: FlashAttentionImpl.__init__() got an unexpected keyword argument 'layer_idx'", "dual-chunk-attention", ["vllm"], "config.json"),
+        ("NameError: name 'ncclGetVersion' is not defined", "nccl-not-loaded", ["vllm"], "VLLM_NCCL_SO_PATH"),
         ("ValueError: failed to dispatch head_dim 80", "flashinfer-configuration", ["flashinfer-python"], "TRITON_ATTN"),
         ("KeyError: 'model.layers.0.mlp.down_proj.weight_scale_inv'", "quantized-weights", ["vllm"], "pip install -U vllm"),
         ("RuntimeError: Error in function 'Runner' at /w/fmhaRunner.cuh:30: Unsupported architecture", "kernel-architecture", [], "backend"),

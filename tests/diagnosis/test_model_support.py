@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compat.diagnosis.diagnose import diagnose
 from compat.model import Distribution, Environment
+from compat.reports.log.traceback import decisive, parse_log
+from compat.rules.compiled import in_memory
 from tests.diagnosis.test_symptoms import said, trace
 
 NOT_RECOGNIZED = (
@@ -98,3 +101,15 @@ def test_the_key_of_a_users_dictionary_is_no_model_type() -> None:
     mine = f'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in f\n    d["qwen3"]\n{error}\n'
     assert said(mine) == []
     assert said(trace(error, "transformers/models/auto/configuration_auto.py"))[0].rule == "symptom-unknown-model"
+
+
+def test_a_package_that_is_missing_where_the_model_is_inspected_is_named_first() -> None:
+    text = (
+        'ERROR 10-25 00:26:24 registry.py:272]   File "/home/me/vllm/vllm/config.py", line 8, in <module>\n'
+        "ERROR 10-25 00:26:24 registry.py:272]     from transformers import PretrainedConfig\n"
+        "ERROR 10-25 00:26:24 registry.py:272] ModuleNotFoundError: No module named 'transformers'\n"
+        "ValueError: Model architectures ['LlamaForCausalLM'] are not supported for now. Supported architectures: ['LlamaForCausalLM']\n"
+    )
+    errors = parse_log(text)
+    found = diagnose(text, errors, decisive(errors), Environment(), in_memory(()))
+    assert [each.rule for each in found][:1] == ["symptom-not-installed"]
