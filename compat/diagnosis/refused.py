@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from compat.checks.given_values import accepted_in, containers_for, name_of, words_of
 from compat.checks.options import open_parsers
-from compat.diagnosis.changed_names import field, option
+from compat.diagnosis.changed_names import field, is_telling, option
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of
-from compat.diagnosis.missing_names import Named
+from compat.diagnosis.missing_names import Named, home
 from compat.diagnosis.named_releases import of_flags
 from compat.diagnosis.python_messages import UNKNOWN_LOCATION
-from compat.interfaces.changes import values
+from compat.interfaces.changes import FIELD, changes, values
 from compat.records import record, replace
 
 if TYPE_CHECKING:
@@ -28,33 +28,49 @@ if TYPE_CHECKING:
 
 _MOST_FLAGS = 4
 _LISTED = re.compile(
-    r"(?:not used by the (?:HfArgumentParser|TrlParser)|Unknown arguments from config file|remaining_argv): "
-    r"[\[{](?P<flags>[^\]}]{1,2000})"
+    r"(?:not used by the (?:HfArgumentParser|TrlParser): |Unknown arguments from config file: |remaining_argv: "
+    r"|had unknown keys \()[\[{](?P<flags>[^\]}]{1,2000})"
 )
 _UNRECOGNIZED = re.compile(
     r"(?:(?P<program>[\w./ -]{1,80}): )?error: unrecognized arguments: (?P<flags>[^\n]{1,2000})"
     r"|No such option: (?P<flags_2>--[\w-]{1,80})"
 )
+_OF_CLASS = re.compile(r"validation errors? for (?P<owner>\w{1,80})")
+_EXTRA = re.compile(r"\n(?:\w[\w.-]{0,200}\.)?(?P<key>[A-Za-z_]\w{1,80})\n\s*[Ee]xtra (?:inputs are|fields) not permitted")
+_NO_KEY = re.compile(
+    r"Key '(?P<key>\w{1,80})' (?:is not in struct|not in '(?P<owner>\w{1,80})')"
+    r"|Could not override '(?:[\w/@]{1,80}\.){1,20}(?P<key_2>\w{1,80})'"
+)
+"""What pydantic's models, OmegaConf and Hydra say of a key of a configuration that they do not have."""
 _COMMANDS = (
     ("vllm serve", ("vllm", "api_server")),
     ("sglang serve", ("sglang", "launch_server")),
     ("accelerate launch", ("accelerate",)),
 )
 """Programs of the table of options, and words in the names under which their parsers report errors."""
+_BY_NAME = (
+    ("lm_eval", ("lm_eval", "lm-eval")),
+    ("torchrun", ("torchrun",)),
+    ("deepspeed", ("deepspeed",)),
+    ("lmdeploy", ("lmdeploy",)),
+)
+"""The same for programs that are meant only if the message names them."""
+_SAID_BY = {"remaining_argv": "ms-swift", "had unknown keys": "accelerate"}
+"""Words in a message that only one package uses, and the package."""
 _OF_FIELDS = {"swift": "ms-swift", "llamafactory": "llamafactory", "llamafactory-cli": "llamafactory", "trl": "trl"}
 """Programs whose options are the fields of data classes, and their packages."""
 
 
 def refused_options(message: str, packages: Collection[str]) -> Iterator[Named]:
     """Yield what is known of the options that a message lists, the first ones; ``packages`` failed or are installed."""
+    yield from _refused_keys(message, packages)
     program, flags = _refused_flags(message)
     words = re.split(r"[\s./]+", program.lower())
     parsers = open_parsers()
-    named = [parser for parser, said in _COMMANDS if any(word in words for word in said)]
+    named = [parser for parser, said in (*_COMMANDS, *_BY_NAME) if any(word in words for word in said)]
     likely = named or [parser for parser, _ in _COMMANDS if parsers[parser].package in packages]
     owners = {*packages, *(_OF_FIELDS[word] for word in words if word in _OF_FIELDS)}
-    if "remaining_argv" in message:
-        owners = {"ms-swift"}
+    owners = next(({package} for said, package in _SAID_BY.items() if said in message), owners)
     for flag in flags[:_MOST_FLAGS]:
         dashed = flag.replace("_", "-")
         for parser in [] if _LISTED.search(message) else likely:
@@ -66,6 +82,33 @@ def refused_options(message: str, packages: Collection[str]) -> Iterator[Named]:
         if not named:
             fields = field(flag, owners)
             yield from (fields,) if fields is not None else of_flags([flag]) if program == "" else ()
+
+
+def _refused_keys(message: str, packages: Collection[str]) -> Iterator[Named]:
+    """Yield what is known of the keys of a configuration that a message refuses: fields of its class, or of the packages'."""
+    owner, keys = _keys_of(message)
+    if re.search(r"\bactor_rollout_ref\.", message):
+        packages = {"verl"}
+    module = home(owner, ()) if owner else None
+    for key in keys[:_MOST_FLAGS]:
+        rows = [each for each in changes().of(key) if each.kind == FIELD]
+        own = {each.package for each in rows if each.owner == owner} or packages
+        if module is not None:
+            own = {distribution_of_module(module)}
+        elif not own and is_telling(key):
+            own = {each.package for each in rows}
+        named = field(key, own)
+        if named is not None:
+            yield named
+
+
+def _keys_of(message: str) -> tuple[str, list[str]]:
+    """Return the class that a message names, "" if none, and the keys that it does not have."""
+    if extra := _EXTRA.findall(message):
+        match = _OF_CLASS.search(message)
+        return match["owner"] if match is not None else "", list(dict.fromkeys(extra))
+    match = _NO_KEY.search(message)
+    return ("", []) if match is None else (match["owner"] or "", [match["key"] or match["key_2"]])
 
 
 def _refused_flags(message: str) -> tuple[str, list[str]]:

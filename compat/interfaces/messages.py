@@ -77,7 +77,7 @@ class Match:
     words: int
 
 
-class _Content(TypedDict):
+class Content(TypedDict):
     """A table in its file, with one entry per message in ``texts``, ``name``, ``life`` and ``places``; others are shared.
 
     ``places``: four numbers per place (module, function, guards, span). ``spans``: first and last releases of runs.
@@ -100,7 +100,7 @@ class _Content(TypedDict):
 class Table:
     """The messages of one package."""
 
-    def __init__(self, content: _Content) -> None:
+    def __init__(self, content: Content) -> None:
         self.package = content["package"]
         self.versions = tuple(content["versions"])
         self.texts = content["texts"]

@@ -18,7 +18,11 @@ class Program:
 
 PROGRAMS = (
     Program("accelerate launch", "accelerate", re.compile(r"accelerate\.commands\.launch$")),
+    Program("deepspeed", "deepspeed", re.compile(r"deepspeed\.launcher\.runner$")),
+    Program("lm_eval", "lm-eval", re.compile(r"lm_eval\.(__main__|_cli\.\w+)$")),
+    Program("lmdeploy", "lmdeploy", re.compile(r"lmdeploy\.cli\.\w+$")),
     Program("sglang serve", "sglang", re.compile(r"sglang\.srt\.server_args$"), ("ServerArgs",)),
+    Program("torchrun", "torch", re.compile(r"torch\.distributed\.run$")),
     Program(
         "vllm serve",
         "vllm",

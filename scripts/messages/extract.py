@@ -35,7 +35,7 @@ _NEVER_RUN = re.compile(
 )
 """Frameworks that are gone, stand-ins, converters of checkpoints, copies of other projects, parts for other purposes, and what
 repeats the checks of native code in Python."""
-_MODELS = re.compile(
+MODELS = re.compile(
     r"^(transformers|vllm\.model_executor|sglang\.srt|optimum\.\w+|swift\.llm\.model|lmdeploy)\.models\.(?!auto\b|registry\b|utils\b)"
     r"|^diffusers\.(models|pipelines|modular_pipelines|schedulers)\.\w+\.|^timm\.|^torchvision\.(models|datasets|prototype)\."
     r"|^(vllm\.model_executor|sglang\.srt)\.layers\.fused_moe\.|^torch\.(testing|_inductor\.codegen|ao|onnx|distributions)\."
@@ -49,12 +49,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.messages.extract", description=__doc__)
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
+    parser.add_argument("--release", action="append", default=[], metavar="VERSION", help="only this one (may be repeated)")
     words = parser.parse_args(arguments)
     store = Store(words.store)
     for package in words.packages or PACKAGES:
         began = time.monotonic()
         known = {source for source, place in store.recorded(FORM) if place == PLACE}
-        modules = {source: module for release in store.releases(package) for module, source in modules_of(release).items()}
+        releases = [each for each in store.releases(package) if not words.release or each.version in words.release]
+        modules = {source: module for release in releases for module, source in modules_of(release).items()}
         wanted = sorted(modules.keys() - known)
         for at in range(0, len(wanted), BATCH):
             batch = wanted[at : at + BATCH]
@@ -80,7 +82,7 @@ def modules_of(release: Release) -> dict[str, int]:
 
 
 def _messages(module: str, source: bytes) -> list[Message]:
-    return [] if _MODELS.search(module) and not _OF_ENVIRONMENT.search(source) else messages_of(source)
+    return [] if MODELS.search(module) and not _OF_ENVIRONMENT.search(source) else messages_of(source)
 
 
 def packed(messages: Iterable[Message]) -> bytes:
@@ -106,7 +108,7 @@ def occurrences(store: Store, releases: list[Release]) -> dict[tuple[str, Messag
             sources[module, source] |= 1 << at
     bodies = {source: store.record(FORM, source, PLACE) or b"" for _, source in sources}
     nothing = packed(())
-    skipped = {module for module, source in sources if bodies[source] == nothing and _MODELS.search(module)}
+    skipped = {module for module, source in sources if bodies[source] == nothing and MODELS.search(module)}
     found: dict[tuple[str, Message], int] = defaultdict(int)
     for (module, source), mask in sources.items():
         for kind, name, template, function, guards in (

@@ -1,6 +1,7 @@
 """``python -m scripts.messages.tables``: writes ``matrix/messages/`` from what ``scripts.messages.extract`` read.
 
-A table is made anew for each package named (default: all); the index always holds every table of the folder.
+In the table of each package named (default: all), the releases that were read replace theirs, and all others stay as they
+are: to add a release, it alone has to be in the store. The index always holds every table of the folder.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import re
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from compat.interfaces.messages import HOLE, MAGIC, anchors_in, hash_of, letters_in
+from compat.interfaces.messages import HOLE, MAGIC, Content, Table, anchors_in, hash_of, letters_in
 from compat.interfaces.table import FILTERS, value_of
+from compat.versions import key_of
 from scripts.messages.extract import extracted, occurrences
 from scripts.messages.packages import PACKAGES
 from scripts.messages.raised import Message
@@ -29,7 +31,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "messages"
 MOST_PLACES = 16
 """Places of one message that are kept, those of the most releases first: what stands in more is copied everywhere."""
 LEAST_LETTERS = 12
-_INTERNAL = re.compile(r"^torch\.(_|fx\.|export\.|jit\.)|(^|\.)(_?kernels?|jit_kernel|cute_dsl|prims_ts|cute)\.")
+INTERNAL = re.compile(r"^torch\.(_|fx\.|export\.|jit\.)|(^|\.)(_?kernels?|jit_kernel|cute_dsl|prims_ts|cute)\.")
 """Compilers and kernels, whose assertions are about their own state."""
 
 
@@ -42,33 +44,65 @@ def main(arguments: list[str]) -> int:
     store = Store(words.store)
     words.out.mkdir(parents=True, exist_ok=True)
     tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem != "index"}
+    made_anew = set()
     for package in words.packages or PACKAGES:
         releases, left_out = extracted(store, package)
         if releases:
-            tables[package] = table_of(package, [release.version for release in releases], occurrences(store, releases))
-            print(
-                f"{package}: {len(releases)} releases ({left_out} not read), {len(tables[package]['texts'])} messages",
-                flush=True,
-            )
+            made = table_of(package, [release.version for release in releases], occurrences(store, releases))
+            tables[package] = merged(tables[package], made) if package in tables else made
+            made_anew.add(package)
+            texts = len(tables[package]["texts"])
+            print(f"{package}: {len(releases)} releases ({left_out} not read), {texts} messages", flush=True)
     store.close()
-    write(words.out, tables)
+    write(words.out, tables, made_anew)
     return 0
+
+
+_Key = tuple[str, str, str]
+"""Template, kind and name of a message."""
+_Place = tuple[str, str, tuple[str, ...]]
+"""Module, function and guards."""
 
 
 def table_of(package: str, versions: list[str], found: dict[tuple[str, Message], int]) -> dict[str, Any]:
     """Return the plain values of a package's table. ``found``: each message by module, with its releases."""
-    places: dict[tuple[str, str, str], dict[tuple[str, str, tuple[str, ...]], int]] = defaultdict(lambda: defaultdict(int))
+    places: dict[_Key, dict[_Place, int]] = defaultdict(lambda: defaultdict(int))
     for (module, message), mask in found.items():
-        internal = message.name == "AssertionError" and _INTERNAL.search(module)
+        internal = message.name == "AssertionError" and INTERNAL.search(module)
         if not internal and _is_findable(message.template):
             key = message.template, message.kind, message.name
             places[key][module, message.function, message.guards] |= mask
+    return _tabled(package, versions, places, {})
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a table with the releases of both; those that both have are as the new one says."""
+    versions = sorted({*old["versions"], *new["versions"]}, key=key_of)
+    places: dict[_Key, dict[_Place, int]] = defaultdict(lambda: defaultdict(int))
+    lives: dict[_Key, int] = defaultdict(int)
+    for content, without in ((old, frozenset(new["versions"])), (new, frozenset[str]())):
+        table = Table(cast("Content", content))
+        bits = {version: 1 << at for at, version in enumerate(versions) if version not in without}
+        for each in table.templates():
+            key = each.text, each.kind, each.name
+            if life := sum(bits.get(version, 0) for version in each.versions):
+                lives[key] |= life
+                for place in each.places:
+                    if mask := sum(bits.get(version, 0) for version in place.versions):
+                        places[key][place.module, place.function, place.guards] |= mask
+    return _tabled(new["package"], versions, {key: places[key] for key in lives if places[key]}, lives)
+
+
+def _tabled(
+    package: str, versions: list[str], places: Mapping[_Key, Mapping[_Place, int]], lives: Mapping[_Key, int]
+) -> dict[str, Any]:
+    """Return the plain values of a table. ``lives``: the releases with a message, also in places that are not kept."""
     names, modules, functions, texts, guards, spans = (_Pool() for _ in range(6))
     ordered = sorted(places)
     rows, life = [], []
     for key in ordered:
         row: list[int] = []
-        everywhere = functools.reduce(operator.or_, places[key].values())
+        everywhere = functools.reduce(operator.or_, places[key].values(), lives.get(key, 0))
         life.append(spans.number(tuple(bounds_of(everywhere))))
         for (module, function, around), mask in sorted(places[key].items(), key=_most_releases)[:MOST_PLACES]:
             numbers = guards.number(tuple(texts.number(each) for each in around))
@@ -117,8 +151,8 @@ class _Pool:
         return list(self._numbers)
 
 
-def write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
-    """Sort the rows of all tables by their anchors, and write them and the index."""
+def write(folder: Path, tables: dict[str, dict[str, Any]], made_anew: Collection[str]) -> None:
+    """Sort the rows of all tables by their anchors, and write those that changed, and the index."""
     counts = Counter(anchor for table in tables.values() for text in table["texts"] for anchor in set(anchors_in(text)))
     index: list[tuple[int, int, int]] = []
     packages = sorted(tables)
@@ -126,10 +160,11 @@ def write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
         table = tables[package]
         hashes = [hash_of(min(anchors_in(text), key=lambda anchor: (counts[anchor], anchor))) for text in table["texts"]]
         order = sorted(range(len(hashes)), key=lambda number: (hashes[number], table["texts"][number], table["name"][number]))
-        for column in ("texts", "name", "places", "life"):
-            table[column] = [table[column][number] for number in order]
         index += [(hashes[number], owner, place) for place, number in enumerate(order)]
-        (folder / f"{package}.bin").write_bytes(_compressed(table))
+        if package in made_anew or order != list(range(len(order))):  # compressing all takes a minute
+            for column in ("texts", "name", "places", "life"):
+                table[column] = [table[column][number] for number in order]
+            (folder / f"{package}.bin").write_bytes(_compressed(table))
     index.sort()
     hashed = array("I", [entry[0] for entry in index])
     header = _compressed({"packages": packages, "count": len(index), "order": sys.byteorder})

@@ -10,7 +10,7 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -36,23 +36,25 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all that are tracked)")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     parser.add_argument("--threads", type=int, default=THREADS)
+    parser.add_argument("--release", action="append", default=[], metavar="VERSION", help="only this one (may be repeated)")
     words = parser.parse_args(arguments)
     store = Store(words.store)
     settings = replace(gather(), timeout=60.0, retries=5)
     try:
-        return fetch(store, settings, words.packages or (*TRACKED, *BESIDE, *AROUND), words.threads)
+        return fetch(store, settings, words.packages or (*TRACKED, *BESIDE, *AROUND), words.threads, words.release)
     finally:
         store.close()
 
 
-def fetch(store: Store, settings: Settings, packages: Iterable[str], threads: int) -> int:
-    """Reads what is missing; 1 where something could not be read."""
+def fetch(store: Store, settings: Settings, packages: Iterable[str], threads: int, only: Collection[str] = ()) -> int:
+    """Reads what is missing (``only``: of these releases); 1 where something could not be read."""
     index = Index(settings, IndexStore())
     failures = 0
     with ThreadPoolExecutor(threads, initializer=_start, initargs=(settings,)) as pool:
         waiting: dict[Future[Fetched], File] = {}
         for package in packages:
-            for file in missing(index.files(package) or (), package, store.known(package)):
+            files = (file for file in index.files(package) or () if not only or file.version in only)
+            for file in missing(files, package, store.known(package)):
                 while len(waiting) > 2 * threads:
                     failures += _keep(store, waiting)
                 waiting[pool.submit(_read, file)] = file

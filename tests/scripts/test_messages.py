@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compat.interfaces.messages import HOLE, Messages
+from compat.interfaces.messages import HOLE, Messages, Table
 from scripts.messages.raised import Message, messages_of
-from scripts.messages.tables import bounds_of, table_of, write
+from scripts.messages.tables import MOST_PLACES, bounds_of, merged, table_of, write
 from scripts.messages.templates import normal
 from scripts.messages.truth import says
 
@@ -135,7 +135,7 @@ def test_a_table_gives_back_what_was_put_in(tmp_path: Path) -> None:
         "a": table_of("a", ["1.0", "1.1", "1.2", "2.0"], found),
         "b": table_of("b", ["0.1"], {("b", again): 0b1}),
     }
-    write(tmp_path, tables)
+    write(tmp_path, tables, tables)
     messages = Messages(str(tmp_path))
     matches = messages.find("RuntimeError: no kernel for rope on this device")
     assert [(m.template.package, m.template.kind, m.template.name) for m in matches] == [
@@ -147,3 +147,31 @@ def test_a_table_gives_back_what_was_put_in(tmp_path: Path) -> None:
     }  # fmt: skip
     assert [m.template.package for m in messages.find("no kernel for rope at all on this device")][:1] == ["b"]
     assert len(messages.table("a")) == 2
+
+
+SAID = Message("raise", "ValueError", f"no kernel for {HOLE} on this device", "run", ("x < 3",))
+
+
+def test_a_release_is_added_to_a_table_without_the_others() -> None:
+    gone = Message("raise", "ValueError", "no kernel for it on that device", "run", ())
+    old = table_of("a", ["1.0", "1.1", "1.2"], {("a.ops", SAID): 0b110, ("a.ops", gone): 0b011})
+    new = table_of("a", ["1.2", "2.0"], {("a.more", SAID): 0b10, ("a.ops", SAID): 0b01})
+    table = Table(merged(old, new))
+    assert table.versions == ("1.0", "1.1", "1.2", "2.0")
+    told = {each.text: {place.module: place.versions for place in each.places} for each in table.templates()}
+    assert told == {SAID.template: {"a.ops": ("1.1", "1.2"), "a.more": ("2.0",)}, gone.template: {"a.ops": ("1.0", "1.1")}}
+
+
+def test_what_a_release_is_said_to_have_is_replaced_by_what_it_has() -> None:
+    old = table_of("a", ["1.0", "1.1"], {("a.ops", SAID): 0b11})
+    (each,) = Table(merged(old, table_of("a", ["1.1"], {}))).templates()
+    assert each.versions == each.places[0].versions == ("1.0",)
+
+
+def test_releases_of_a_message_in_places_that_are_not_kept_stay() -> None:
+    places = {(f"a.m{at:02}", SAID): 0b01 for at in range(MOST_PLACES)} | {("a.z", SAID): 0b10}
+    old = table_of("a", ["1.0", "1.1"], places | {("a.m00", SAID): 0b01, ("a.m01", SAID): 0b01})
+    new = table_of("a", ["1.2"], {("a.new", SAID): 0b1})
+    (each,) = Table(merged(old, new)).templates()
+    assert each.versions == ("1.0", "1.1", "1.2")
+    assert "1.1" not in {version for place in each.places for version in place.versions}
