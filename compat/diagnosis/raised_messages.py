@@ -13,13 +13,15 @@ from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.missing_names import LIKELY
 from compat.diagnosis.stated import installs_in, met, release_asked_for, requirements_in, sentences, settings_in
 from compat.interfaces.at_once import place_of
+from compat.interfaces.changes import assertions
 from compat.interfaces.guards import condition_of
-from compat.interfaces.messages import Match, Messages, Place, open_messages, plain
+from compat.interfaces.messages import Match, Messages, Place, Template, letters_in, open_messages, plain
 from compat.interfaces.refusals import Condition, Opposite, fact_tests
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.native import passes_on
 from compat.tables.declared import open_declared
+from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -53,6 +55,8 @@ class _Sighting:
     releases: frozenset[str]
     agreement: int
     version: str | None
+    without: tuple[str, ...] = ()
+    """Of an assertion: the releases of its module that do not have it, in order."""
 
 
 def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
@@ -63,7 +67,8 @@ def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) ->
     for number in order[:MOST]:
         if passes_on(errors[number].exception, errors[number].message):
             continue  # "… because of the following error": the re-raising package is not the cause
-        best = _best(_sightings(errors[number], facts, messages))
+        asserted = _asserted(errors[number], facts)
+        best = _best(iter(asserted) if asserted else _sightings(errors[number], facts, messages))
         if best is not None:
             return (_finding(best, errors[number], facts, messages),)
     return ()
@@ -92,6 +97,40 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
             continue
         nearest = tuple(place for place, agreement in zip(places, agreements) if agreement == max(agreements))
         yield _Sighting(match, nearest, frozenset(template.versions), max(agreements), version)
+
+
+def _asserted(error: RaisedError, facts: Facts) -> list[_Sighting]:
+    """Return the assertion without a message that failed, by its line, if it is in the module and the function of the frame."""
+    frame = error.frames[-1] if error.frames else None
+    line = _line_of(error)
+    # the reader of tracebacks puts the line in the place of the message
+    if frame is None or error.exception != "AssertionError" or error.message.strip().partition("\n")[0] not in ("", line):
+        return []
+    rows = assertions().of(line)
+    found = []
+    for package in dict.fromkeys(each.package for each in rows):
+        of_package = [each for each in rows if each.package == package]
+        test = f"not ({line.removeprefix('assert').strip()})"
+        places = tuple(Place(each.module, each.owner, (test,), each.has) for each in of_package)
+        places = tuple(place for place in places if _agreement(place, replace(error, frames=(frame,))) == _FUNCTION)
+        if places:
+            known = of_package[0].known
+            releases = frozenset(version for place in places for version in place.versions)
+            having = tuple(version for version in known if version in releases)
+            template = Template(package, "raise", "AssertionError", line, places, having, known)
+            modules = {place.module for place in places}
+            lacking = {version for each in of_package if each.module in modules for version in each.lacks} - {
+                version for each in of_package for version in each.has
+            }
+            without = tuple(version for version in known if version in lacking)
+            match = Match(template, 0, len(line), letters_in([line]), len(line.split()))
+            found.append(_Sighting(match, places, releases, _FUNCTION, version_of(package, facts), without))
+    return found
+
+
+def _line_of(error: RaisedError) -> str:
+    """Return the first line of the statement that failed."""
+    return (error.frames[-1].code or "").strip().partition("\n")[0].rstrip() if error.frames else ""
 
 
 def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:
@@ -146,7 +185,7 @@ def _path(file: str) -> list[str]:
 
 
 def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messages) -> Finding:
-    template, text = seen.match.template, plain(error.message)
+    template, text = seen.match.template, plain(error.message) or _line_of(error)
     said = text[seen.match.start : seen.match.end]
     conditions = [condition_of(guard, messages.packages) for place in seen.places[:3] for guard in place.guards]
     conditions = list(dict.fromkeys(map(_positive, conditions)))
@@ -242,8 +281,26 @@ def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, mes
             yield release_asked_for(name, specifier)
     yield from (fix for fix in installs_in(said) if fix.package not in wanted)
     yield from settings_in(said)
-    if _UNSUPPORTED.search(said):
+    if seen.without:
+        yield from _by_leaving(seen)
+    elif _UNSUPPORTED.search(said):
         yield from _by_moving(seen, wanted, facts, messages)
+
+
+def _by_leaving(seen: _Sighting) -> Iterator[Fix]:
+    """Yield the nearest releases without an assertion, newer and older than the installed one or all that have it.
+
+    The latter also if the installed one is stated as a release that does not have it: another one raised the error.
+    """
+    package, having = seen.match.template.package, [*map(key_of, seen.match.template.versions)]
+    at = key_of(seen.version.partition("+")[0]) if seen.version is not None and is_version(seen.version) else None
+    first, last = (at, at) if at in having else (min(having), max(having))
+    newer = [each for each in seen.without if key_of(each) > last]
+    older = [each for each in seen.without if key_of(each) < first]
+    if newer:
+        yield upgrade_to(package, newer[0], "no longer has the assertion")
+    if older:
+        yield downgrade_to(package, older[-1], "does not have the assertion yet")
 
 
 def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages: Messages) -> Iterator[Fix]:

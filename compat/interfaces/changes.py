@@ -17,9 +17,10 @@ from compat.interfaces.table import FOLDER, header_of, value_of
 from compat.records import record
 
 MAGIC = b"changes1"
-KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW, VALUE = "krmfnMNv"
+KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW, VALUE, ASSERTION = "krmfnMNva"
 """What changed: an argument that is accepted or required, a member of a class, one that is a data class's field, a name of a
-module, a module; a member of a public class that is new since some release; a string that a container holds."""
+module, a module; a member of a public class that is new since some release; a string that a container holds; an assertion
+without a message."""
 SETS, READS, EXTENDS = "srx"
 """What a package does with objects of others: an attribute that it sets on them (``owner``: another package whose classes have
 it, if any), one that it reads from them, one that a class of its own adds to another package's class (``owner``:
@@ -100,6 +101,14 @@ def values() -> Changes:
     ``()`` a function that registers them. ``lacks``: the releases that have the container without the string.
     """
     return _table("values.bin")
+
+
+def assertions() -> Changes:
+    """Return the shipped table of assertions without a message, by their first line, opened once.
+
+    ``owner``: the function that has it. ``lacks``: the releases whose module does not have the line there.
+    """
+    return _table("assertions.bin")
 
 
 def foreign() -> Changes:

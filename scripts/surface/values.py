@@ -7,30 +7,23 @@ types, parsers, attention implementations, optimizers. A package that is not in 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import random
 import re
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from compat.interfaces.changes import VALUE
-from compat.versions import key_of
 from scripts.surface.accepted import accepted_by
-from scripts.surface.changes import Row, existing, packed, spans_of
+from scripts.surface.by_source import Kind, write_table
+from scripts.surface.changes import Row, existing, spans_of
 from scripts.surface.extract import place_of
 from scripts.surface.packages import AROUND, BESIDE, TRACKED
 from scripts.surface.store import Release, Store
-from scripts.surface.tables import FOLDER, write
+from scripts.surface.tables import FOLDER
 
 PATH = FOLDER / "values.bin"
-FORM = 102
-"""Of the records in the store; another number than those of modules, to be raised when ``accepted_by`` changes."""
-_PLACE = "="
-_BATCH = 40
 _ELSEWHERE = frozenset(("fastapi", "gradio", "langchain-core", "openai", "pydantic", "ray", "starlette", "tensordict"))
 """Packages whose strings are those of protocols and of web pages."""
 _NOT_READ = re.compile(
@@ -41,7 +34,6 @@ _NOT_READ = re.compile(
 _NO_CHOICES = re.compile(
     r"(^|\.)(__slots__|_fields_|_fmt_|_defaults|_paper|_tag_names|attribute_map|attributes|required_packages)$"
 )
-_store: Store | None = None
 
 
 def main(arguments: list[str]) -> int:
@@ -51,31 +43,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verify", type=int, metavar="N", help="write nothing: look N random rows up in the releases before")
     words = parser.parse_args(arguments)
-    store = Store(words.store)
-    versions, rows = existing(PATH)
     if words.verify:
-        return verify(store, versions, [row for package in rows for row in rows[package]], words.verify)
-    with multiprocessing.Pool(words.jobs, _start, (words.store,)) as pool:
-        for package in words.packages or (*TRACKED, *BESIDE, *AROUND):
-            releases = sorted(store.releases(package), key=lambda release: key_of(release.version))
-            if package in _ELSEWHERE or not releases:
-                continue
-            began, waiting = time.monotonic(), missing(store, releases)
-            for made in pool.imap_unordered(_records, [waiting[at : at + _BATCH] for at in range(0, len(waiting), _BATCH)]):
-                store.keep_records(FORM, made)
-            versions[package] = tuple(release.version for release in releases)
-            rows[package] = values_of(store, releases)
-            seconds = time.monotonic() - began
-            print(f"{package}: {len(waiting)} sources in {seconds:.1f} s, {len(rows[package])} rows", flush=True)
-    write(PATH, packed(versions, rows))
-    store.close()
+        versions, rows = existing(PATH)
+        return verify(Store(words.store), versions, [row for package in rows for row in rows[package]], words.verify)
+    packages = words.packages or (*TRACKED, *BESIDE, *AROUND)
+    write_table(PATH, KIND, [each for each in packages if each not in _ELSEWHERE], words.store, words.jobs)
     return 0
-
-
-def missing(store: Store, releases: list[Release]) -> list[int]:
-    """Return the sources that have no record of the present form."""
-    known = {source for source, _ in store.recorded(FORM)}
-    return sorted({source for release in releases for _, source in _read(release)} - known)
 
 
 def values_of(store: Store, releases: list[Release]) -> list[Row]:
@@ -88,8 +61,7 @@ def values_of(store: Store, releases: list[Release]) -> list[Row]:
     has: dict[tuple[str, str, str], int] = defaultdict(int)
     life: dict[tuple[str, str], int] = defaultdict(int)
     for (module, source), mask in holding.items():
-        body = store.record(FORM, source, _PLACE)
-        for container, value in json.loads(body) if body is not None else ():
+        for container, value in KIND.recorded(store, source):
             if container and not _NO_CHOICES.search(container):
                 where = "" if container[0] == "=" or container.endswith("()") else module
                 has[value, where, container] |= mask
@@ -127,14 +99,7 @@ def _read(release: Release) -> Iterator[tuple[str, int]]:
             yield module, source
 
 
-def _start(folder: Path | None) -> None:
-    global _store
-    _store = Store(folder)
-
-
-def _records(sources: list[int]) -> list[tuple[int, str, bytes]]:
-    assert _store is not None
-    return [(source, _PLACE, json.dumps(sorted(accepted_by(_store.body(source)))).encode()) for source in sources]
+KIND = Kind(102, "=", _read, accepted_by, values_of)
 
 
 if __name__ == "__main__":

@@ -146,3 +146,29 @@ def test_a_message_that_packages_share_comes_from_the_one_that_the_others_requir
 def test_what_a_message_says_to_install() -> None:
     found = installs_in("Loading a GPTQ quantized model requires optimum (`pip install optimum`) or pip install nothing-known")
     assert [(fix.package, fix.command) for fix in found] == [("optimum", "pip install optimum")]
+
+
+_ASSERTED = """Traceback (most recent call last):
+  File "/v/site-packages/sglang/srt/model_executor/forward_batch_info.py", line 312, in {function}
+    assert isinstance(batch.spec_info, EagleVerifyInput)
+AssertionError{message}
+"""
+
+
+def asserted(function: str = "init_new", message: str = "", version: str | None = None) -> tuple[Finding, ...]:
+    log = parse_log(_ASSERTED.format(function=function, message=message))
+    copies = () if version is None else (Distribution("sglang", version),)
+    return raised(log, [len(log) - 1], Facts(Environment(distributions=copies)))
+
+
+def test_an_assertion_without_a_message_is_found_by_its_line() -> None:
+    """The line is in SGLang 0.4.9.post4 to 0.5.2."""
+    for version in (None, "0.5.1", "0.3.4"):  # the last one does not have it, so another release raised the error
+        (found,) = asserted(version=version)
+        assert found.packages == {"sglang": version}
+        assert [fix.command for fix in found.fixes] == ['pip install "sglang>=0.5.3"', 'pip install "sglang==0.4.9.post3"']
+
+
+def test_an_assertion_elsewhere_or_with_a_message_is_another_one() -> None:
+    assert asserted("elsewhere") == ()
+    assert asserted(message=": the batch has no draft") == ()
