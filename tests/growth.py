@@ -22,10 +22,12 @@ def seconds(call: Callable[[T], object], value: T) -> float:
 
 def growth(call: Callable[[T], object], short: T, long: T, rounds: int = 3) -> float:
     """How many times longer ``long`` takes than ``short``; 0 where both are quick. The best of several: other work disturbs."""
+    before = seconds(call, short)
     more = seconds(call, long)
     if more < QUICK:
         return 0.0
-    once = min(seconds(call, short) for _ in range(max(rounds, 3)))  # a disturbed one would hide a quadratic growth
+    # a disturbed one would hide a quadratic growth, so some are taken on either side of the long one
+    once = min([before, *(seconds(call, short) for _ in range(max(rounds, 3)))])
     more = min([more, *(seconds(call, long) for _ in range(rounds - 1))])
     return more / max(once, 1e-5) if more >= QUICK else 0.0
 

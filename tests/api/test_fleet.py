@@ -478,8 +478,8 @@ def test_the_order_of_fixes_is_tried_once_for_a_finding_of_many_environments(
     for number in range(40):
         node(tmp_path, f"n{number:02d}", stack={"vllm": "0.7.1", "trl": "0.14.0", "einops": f"0.{number}"})
     tried = []
-    judge = advice.judged
-    monkeypatch.setattr(advice, "judged", lambda *words: tried.append(1) or judge(*words))
+    about = advice.errors_about
+    monkeypatch.setattr(advice, "errors_about", lambda *words: tried.append(1) or about(*words))
     alone = tmp_path / "alone"
     alone.mkdir()
     node(alone, "n00", stack={"vllm": "0.7.1", "trl": "0.14.0", "einops": "0.0"})
