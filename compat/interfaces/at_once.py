@@ -15,7 +15,7 @@ from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias, TypedDict
 
     Failing: TypeAlias = dict[str, list[tuple[str, int, int, tuple[str, ...]]]]
@@ -73,33 +73,27 @@ class AtOnce:
         ``tiers`` as in :mod:`compat.interfaces.rows`: on import of the package (E1), on import of one of its modules (E2), or
         later (R1).
         """
-        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
-        tops = importable(listed)
-        found = set()
-        for tier in tiers:
-            rows = self._rows(tier)
-            for consumer, own in bits.items():
-                for package, bad, when, asks in rows.get(consumer, ()):
-                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
-                        found.add(consumer)
-                        break
-        return frozenset(found)
+        return frozenset(consumer for consumer, _ in self._pairs(listed, tiers))
 
     def pairs(self, installed: Mapping[str, str], about: frozenset[str]) -> set[frozenset[str]]:
         """Return the pairs of installed packages, one of them in ``about``, of which one fails to import with the other.
 
         Of the applications in :data:`ENTRIES`, also those of which a module fails that any use of them runs.
         """
-        bits = {name: self._bits(name, (version,)) for name, version in installed.items() if name in self._versions}
-        tops = importable(installed)
-        found = set()
-        for tier in ("E1", REACHED) if not ENTRIES.keys().isdisjoint(bits) else ("E1",):
-            for consumer in bits:
-                for package, bad, when, asks in self._rows(tier).get(consumer, ()):
-                    concerned = consumer in about or package in about
-                    if concerned and bits[consumer] & when and bits.get(package, 0) & bad and tops.issuperset(asks):
-                        found.add(frozenset((consumer, package)))
-        return found
+        tiers = ("E1", REACHED) if not ENTRIES.keys().isdisjoint(installed) else ("E1",)
+        listed = {name: (version,) for name, version in installed.items()}
+        return {frozenset(pair) for pair in self._pairs(listed, tiers) if not about.isdisjoint(pair)}
+
+    def _pairs(self, listed: Mapping[str, Iterable[str]], tiers: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield each (consumer, package) of which some listed releases fail together."""
+        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
+        tops = importable(listed)
+        for tier in tiers:
+            rows = self._rows(tier)
+            for consumer, own in bits.items():
+                for package, bad, when, asks in rows.get(consumer, ()):
+                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+                        yield consumer, package
 
     def _rows(self, tier: str) -> Failing:
         if tier not in self._opened:
