@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from compat.rules.facts import Facts
+    from compat.tables.linked import LinkedTable
 
 
 NAMES = frozenset(
@@ -73,9 +74,10 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     yield from _overwritten(stack)
-    compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack))
+    linked = open_linked()
+    compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack, linked))
     yield from compiled
-    yield from loading.judge(stack, open_linked(), frozenset(finding.rule for finding in compiled))
+    yield from loading.judge(stack, linked, frozenset(finding.rule for finding in compiled))
 
 
 def _tagged(stack: Stack) -> Iterator[Finding]:
@@ -185,10 +187,16 @@ def _family(stack: Stack) -> Iterator[Finding]:
         )
 
 
-def _xformers(stack: Stack) -> Iterator[Finding]:
-    """xformers records the torch it was built with and needs the same major and minor release, up to xformers 0.0.33."""
+def _xformers(stack: Stack, table: LinkedTable) -> Iterator[Finding]:
+    """xformers records the torch it was built with and needs the same major and minor release, up to xformers 0.0.33.
+
+    From 0.0.34 on it uses only torch's stable ABI, which later series keep: their symbols decide (``loading.judge``).
+    """
     copy = stack.one("xformers")
     if copy is None or stack.release is None or own_build(copy) or "+" in (copy.version or ""):
+        return
+    linked = table.release("xformers", copy.version or "", None)
+    if linked is not None and linked.series is not None and len(linked.series) > 1:
         return
     built = {public(build.torch) for build in stack.extension(copy) if build.torch and build.known == "read"}
     if len(built) == 1 and numbers(next(iter(built))) != numbers(stack.release):

@@ -188,6 +188,7 @@ def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule
         ("torch==2.11.0+cu130", "vllm==0.21.0"),
         ("torch==2.8.0+cu128", "torchvision==0.23.0+cu128", "torchaudio==2.8.0"),
         ("torch==2.6.0+cu124", "xformers==0.0.29.post3"),
+        ("torch==2.11.0+cu128", "xformers==0.0.35"),  # on the stable ABI of torch 2.10
         ("torch==2.7.0+cu128", "bitsandbytes==0.45.3"),
         ("torch==2.1.2+cpu",),
         ("flashinfer-python==0.6.0", "flashinfer-cubin==0.6.0"),
