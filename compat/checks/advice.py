@@ -98,43 +98,50 @@ class _Trials:
             if len(self._changes) >= _MOST_TRIALS or self._shared.trials <= 0:
                 return 0
             self._shared.trials -= 1
-            hits, errors = self._about(releases, frozenset(releases))
+            changed, facts = self._with(releases)
+            # what only the fixes of violated requirements say; the errors are counted once it is known what moves along
             along = {
                 fix.package: ends[-1]
-                for each in hits if each.rule.startswith(tuple(f"requires-{name}-" for name in releases))
+                for each in requirements.judge(facts, open_declared(), frozenset(releases))
+                if each.verdict == "hit" and each.rule.startswith(tuple(f"requires-{name}-" for name in releases))
                 for fix in each.fixes[:1]
                 if fix.package and fix.spec and fix.package not in releases and (ends := self._ends(fix.package, fix.spec))
             }  # fmt: skip
             about = frozenset((*releases, *along))
-            errors = self._about({**releases, **along}, about)[1] if along else errors
             if about not in self._before:
-                self._before[about] = self._about({}, about)[1]
-            self._changes[key] = errors - self._before[about]
+                self._before[about] = self._errors(*self._with({}), about)
+            if along:
+                changed, facts = self._with({**releases, **along})
+            self._changes[key] = self._errors(changed, facts, about) - self._before[about]
         return self._changes[key]
 
-    def _about(self, releases: Mapping[str, str], about: frozenset[str]) -> tuple[list[Finding], int]:
-        """The findings that hold about some distributions with these releases, and the number of errors.
+    def _with(self, releases: Mapping[str, str]) -> tuple[Environment, Facts]:
+        """The environment with these releases, as what runs in it sees it."""
+        copies = {copy.name: copy for copy in self._environment.distributions or ()}
+        copies |= {name: Distribution(name, version) for name, version in releases.items()}
+        environment = visible(replace(self._environment, distributions=tuple(copies.values())))
+        return environment, Facts(environment)
+
+    def _errors(self, environment: Environment, facts: Facts, about: frozenset[str]) -> int:
+        """The number of errors about some distributions.
 
         An import that fails is counted from the index of the rows, which takes less than to open them; whether a module of an
         application that fails is reached is not looked up.
         """
-        copies = {copy.name: copy for copy in self._environment.distributions or ()}
-        copies |= {name: Distribution(name, version) for name, version in releases.items()}
-        environment = visible(replace(self._environment, distributions=tuple(copies.values())))
-        changed = replace(environment, distributions=tuple(copy for copy in copies.values() if copy.name in about))
-        facts, declared = Facts(environment), open_declared()
+        copies = tuple(copy for copy in environment.distributions or () if copy.name in about)
+        of_these, declared = Facts(replace(environment, distributions=copies)), open_declared()
         found = [
-            *requirements.judge(facts, declared, about), *installation.judge_releases(Facts(changed), declared),
+            *requirements.judge(facts, declared, about), *installation.judge_releases(of_these, declared),
             *guards.judge(facts, about), *(builds.judge(facts) if about & _COMPILED else ()),
         ]  # fmt: skip
-        hits = [each for each in found if each.verdict == "hit"]
+        certain = [each for each in found if each.verdict == "hit" and each.severity == "error"]
         seen = seen_by_torch(environment)
         errors = errors_about(about, facts if seen is environment else Facts(seen), self._matrix)
-        errors += [frozenset(each.packages) for each in hits if each.severity == "error" and each.origin != "guard"]
+        errors += [frozenset(each.packages) for each in certain if each.origin != "guard"]
         # a guard and an import that fails often have the cause of another error
-        also = [frozenset(each.packages) for each in hits if each.severity == "error" and each.origin == "guard"]
+        also = [frozenset(each.packages) for each in certain if each.origin == "guard"]
         also += interfaces.failing_pairs(environment, about)
-        return hits, len(errors) + sum(not any(each >= names for each in errors) for names in also)
+        return len(errors) + sum(not any(each >= names for each in errors) for names in also)
 
     def _ends(self, name: str, spec: str) -> tuple[str, ...]:
         """The oldest and the newest recorded release in a range, for this Python; the release of an exact pin."""

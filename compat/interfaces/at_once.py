@@ -82,17 +82,20 @@ class AtOnce:
         """
         tiers = ("E1", REACHED) if not ENTRIES.keys().isdisjoint(installed) else ("E1",)
         listed = {name: (version,) for name, version in installed.items()}
-        return {frozenset(pair) for pair in self._pairs(listed, tiers) if not about.isdisjoint(pair)}
+        return set(map(frozenset, self._pairs(listed, tiers, about)))
 
-    def _pairs(self, listed: Mapping[str, Iterable[str]], tiers: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield each (consumer, package) of which some listed releases fail together."""
+    def _pairs(
+        self, listed: Mapping[str, Iterable[str]], tiers: Iterable[str], about: frozenset[str] | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield each (consumer, package) of which some listed releases fail together, one of them in ``about``."""
         bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
         tops = importable(listed)
         for tier in tiers:
             rows = self._rows(tier)
             for consumer, own in bits.items():
+                packages = bits.keys() if about is None or consumer in about else about
                 for package, bad, when, asks in rows.get(consumer, ()):
-                    if own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+                    if package in packages and own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
                         yield consumer, package
 
     def _rows(self, tier: str) -> Failing:

@@ -56,21 +56,26 @@ class Matrix:
     def __len__(self) -> int:
         return len(self._places) - 1
 
-    def concerned(self, keys: Mapping[str, Key | None]) -> list[int]:
+    def concerned(self, keys: Mapping[str, Key | None], about: Iterable[str] | None = None) -> list[int]:
         """Return the numbers of the rules that may apply to these distributions, in the matrix's order.
 
         ``keys`` maps each installed distribution to its version key (``None``: unknown, or several versions). A rule is left
-        out if one of them contradicts it, or if it names none of them.
+        out if one of them contradicts it, or if it names none of them. ``about`` limits the rules to those that depend on one
+        of these distributions.
         """
+        wanted = None if about is None else {number for name in about for number in self.names.get(name, ())}
         open_rules: set[int] = set(self._index.get("", ()))
         contradicted: set[int] = set()
         for name, key in keys.items():
             for number, how, ranges in self._index.get(name, ()):
+                if wanted is not None and number not in wanted:
+                    continue
                 if how == "absent" or (how == "in" and key is not None and not contains(ranges, key)):
                     contradicted.add(number)
                 else:
                     open_rules.add(number)
-        return sorted(open_rules - contradicted)
+        found = open_rules - contradicted
+        return sorted(found if wanted is None else found & wanted)
 
     def among(self, names: Container[str]) -> list[int]:
         """Return the numbers of the rules that need no distribution other than these, in the matrix's order."""

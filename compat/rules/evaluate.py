@@ -60,10 +60,8 @@ def judge(
 
 def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[frozenset[str]]:
     """Return the packages of every error that certainly holds, of the rules that depend on one of these distributions."""
-    depending = {number for name in names for number in matrix.names.get(name, ())}
-    opened = (matrix.rule(number) for number in matrix.concerned(facts.keys()) if number in depending)
     return [
-        frozenset(packages_of(rule, facts)) for rule in opened
+        frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, matrix.concerned(facts.keys(), names))
         if rule.severity == "error" and not (rule.effect == "install" and _installed(rule, facts))
         and _kleene(rule, facts.presuming(rule.presume)) and severity_of(rule, facts) == "error"
     ]  # fmt: skip
