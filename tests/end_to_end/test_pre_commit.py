@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compat.formats.registry import format_of
+from compat.formats.registry import FORMATS, format_of
 from tests.conftest import ROOT
 from tests.end_to_end.sample_project import (
     BAD,
@@ -153,8 +153,7 @@ def rule_files(project: Repository) -> None:
 
 
 READ = (
-    "uv.lock", "services/train/uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pixi.lock", "pylock.toml", "pylock.cuda.toml",
-    "conda-lock.yml", "gpu.conda-lock.yaml", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.in", "requirements_cuda.txt",
+    "services/train/uv.lock", "train.py.lock", "pylock.cuda.toml", "gpu.conda-lock.yaml", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "requirements-dev.in", "requirements_cuda.txt",
     "dev-requirements.txt", "requirements/base.txt", "constraints.txt", "Dockerfile", "docker/Dockerfile.cuda", "Dockerfile-12.4",
     "train.Dockerfile", "Containerfile", "compose.yaml", "docker-compose.yml", "docker-compose.gpu.yml", "compose.override.yaml",
 )  # fmt: skip
@@ -165,7 +164,7 @@ NOT_READ = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", [*(row.kind for row in FORMATS if row.is_lock), *READ])
 def test_the_hook_asks_for_what_is_read(name: str) -> None:
     assert re.search(HOOKS["compat-check"]["files"], name)
     assert format_of(name, b"").kind
