@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.files import InstallFormat
-from compat.formats.installs.shell import mentions_install
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, JobFile, Script, unread_installs, variables_of
 from compat.formats.listing import Listing

@@ -95,7 +95,8 @@ def read_job(
             changed = words if name is None else [_without(word, name) for word in words]
             if name is None or (problem.file or "").startswith(_NOWHERE):
                 missing = f"{name} was not read: it is not in the project"
-                notes.append(f"{where}: {missing if name else f'the job was not read: {problem}'}")
+                if not (name or "").startswith("$"):
+                    notes.append(f"{where}: {missing if name else f'the job was not read: {problem}'}")
             else:
                 unread.append(str(problem))
             if changed == words or (name or "").startswith("$"):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError, printable
 from compat.formats.docker.base_images import known_stack, server_of
 from compat.formats.entrypoint import is_job, read_job, started
-from compat.formats.include import NotRead, WorkingFolders
+from compat.formats.include import WorkingFolders
 from compat.formats.installs.files import InstallFiles
-from compat.formats.installs.shell import ShellSteps, mentions_install
+from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, alternatives
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import Command, Install, requirement
 from compat.formats.listing import Listing
 from compat.formats.specifiers import is_version
@@ -229,20 +230,15 @@ class Job:
         lines: list[Line] = [(each.number, each.text) for each in script.lines]
         if script.directory is not None:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
-        read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables, script=self._script)
+        read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables, opened=self.files.text)
         self._installs.run(read.steps if script.certain else alternatives([read.steps, []]))
         self._has_steps = self._has_steps or bool(read.steps)
         self._commands += read.others
         self.exported.update(read.exported)
         for number, problem in read.unread:
             self.files.not_read(f"{self.path}:{number}", problem)
-
-    def _script(self, name: str, directory: str | None) -> str | None:
-        """Return the text of a shell script of the project; ``None`` if it has none of that name."""
-        try:
-            return self.files.find(name, directory, "script").content.decode("utf-8", "replace")
-        except NotRead:
-            return None
+        for number, remark in read.elsewhere:
+            self.files.not_here(f"{self.path}:{number}", remark)
 
     def install(self, text: str, line: int) -> None:
         """Install one requirement, or one line of a list of them, as pip accepts it."""

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError, printable
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFiles, InstallFormat, Opened
-from compat.formats.installs.shell import ShellSteps, mentions_install
+from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, Step, alternatives
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing
@@ -54,7 +55,7 @@ class NotebookSteps:
 
     ``steps`` are the install commands, ``others`` the other shell commands with the number of their cell, ``variables``
     those that ``%env`` certainly sets, ``unread`` what was not read, by cell; ``size`` is the length of the code.
-    ``written`` are the files that ``%%writefile`` cells create, by name.
+    ``written`` are the files that ``%%writefile`` cells create, by name; ``files`` are those of the project.
     """
 
     def __init__(self, path: str) -> None:
@@ -63,6 +64,7 @@ class NotebookSteps:
         self.variables: dict[str, str] = {}
         self.unread: dict[int, str] = {}
         self.written: dict[str, Opened] = {}
+        self.files = InstallFiles(path)
         self.size = 0
         self._left = _MOST
         self._path = path
@@ -113,10 +115,12 @@ class NotebookSteps:
         if lines and self._left < 0:
             self.unread[self._cell.number] = f"only {_MOST} shell commands of a notebook are read"
         elif lines:
-            read = ShellSteps(lines, self._where, written=written, computed=self._values.computed)
+            read = ShellSteps(lines, self._where, written=written, computed=self._values.computed, opened=self.files.text)
             into.extend(read.steps)
             for _, problem in read.unread:
                 self.unread[self._cell.number] = problem
+            for _, remark in read.elsewhere:
+                self.files.not_here(self._where(), remark)
             self.others += [(command, self._cell.number) for command, _ in read.others]
 
     def _body(self, body: Sequence[ast.stmt], into: list[Step]) -> None:
@@ -256,7 +260,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
     steps = NotebookSteps(path)
     for cell in cells:
         steps.read(cell)
-    files = InstallFiles(path)
+    files = steps.files
     files.written.update(steps.written)
     installs = Installs(files)
     installs.run(steps.steps)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -12,6 +11,7 @@ from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, Placed, Script, check_size, count_of, unread_installs
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
+from compat.syntax.makefile import MakeText
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED
 from compat.workload.launchers import slurm_tasks
@@ -132,20 +132,7 @@ class ShellScript(InstallFormat):
         script.read(Mapped(script.text[lead:], range(lead, len(script.text))))
 
 
-_VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w.-]*)\s*(?::{0,3}|[?+])=\s*(.*)")
-_REFERENCE = re.compile(r"\$(?:\(([\w.-]+)\)|\{([\w.-]+)\}|(\$))")
-_DEEPEST = 5
 _NOTHING = "no target installs a package or starts a known program"
-
-
-class _Target:
-    """A target, and the lines of its recipe; each is run by a shell of its own, unless it ends with a backslash."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lines: list[list[Placed]] = []
-
-
 _WIDEST = 1 << 18
 """Characters of all recipes after their variables are replaced; the longest real ones have 60,000."""
 
@@ -156,13 +143,14 @@ class Makefile(InstallFormat):
     kind = "makefile"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        variables, targets = _parsed(path, text)
+        check_size(path, text, "a Makefile")
+        make = MakeText(text)
         found = []
         size = 0
-        for target in targets:
+        for target in make.targets:
             job = Job(path)
-            for lines in target.lines:
-                expanded = tuple(Placed(each.number, _expanded(each.text, variables), None) for each in lines)
+            for lines in target.recipe:
+                expanded = tuple(Placed(each.number, make.expanded(each.text), None) for each in lines)
                 size += sum(len(each.text) for each in expanded)
                 if size > _WIDEST:
                     raise InputError(f"its variables expand to more than {_WIDEST // 1024} KiB", path, lines[0].number)
@@ -177,64 +165,14 @@ class Makefile(InstallFormat):
     def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped
 
-        variables, targets = _parsed(script.path, script.text)
-        for target in targets:
-            for lines in target.lines:
+        check_size(script.path, script.text, "a Makefile")
+        make = MakeText(script.text)
+        for target in make.targets:
+            for lines in target.recipe:
                 letters: list[str] = []
                 offsets: list[int] = []
                 for line in lines:
-                    for text, at in _mapped(line, variables):
+                    for text, at in make.mapped(line):
                         letters.append(text)
                         offsets += at
                 script.read(Mapped("".join(letters), offsets))
-
-
-def _parsed(path: str, text: str) -> tuple[dict[str, str], list[_Target]]:
-    check_size(path, text, "a Makefile")
-    variables: dict[str, str] = {}
-    targets: list[_Target] = []
-    offset, joins = 0, False
-    for number, whole in enumerate(text.splitlines(keepends=True), 1):
-        line, start = whole.rstrip("\r\n"), offset
-        offset += len(whole)
-        if line.startswith("\t") and targets:
-            lead = len(line) - len(line.lstrip("\t @-+"))
-            placed = Placed(number, line[lead:], start + lead)
-            if joins and targets[-1].lines:
-                targets[-1].lines[-1].append(placed)
-            else:
-                targets[-1].lines.append([placed])
-            joins = line.endswith("\\")
-            continue
-        joins = False
-        variable = _VARIABLE.match(line)
-        names, colon, _ = line.partition(":")
-        if variable is not None:
-            variables.setdefault(variable[1], variable[2].partition(" #")[0].strip())
-        elif colon and names.strip() and line[0] not in ".# \t" and "=" not in names:
-            targets.append(_Target(names.split()[0]))
-    return variables, targets
-
-
-def _expanded(text: str, variables: dict[str, str], depth: int = 0) -> str:
-    """Return a line with variables of the file replaced; others become variables of the shell."""
-
-    def value(found: re.Match[str]) -> str:
-        if found[3]:
-            return "$"
-        name = found[1] or found[2]
-        known = variables.get(name)
-        return f"${{{name}}}" if known is None or depth > _DEEPEST else _expanded(known, variables, depth + 1)
-
-    return _REFERENCE.sub(value, text) if len(text) < 10_000 else text
-
-
-def _mapped(line: Placed, variables: dict[str, str]) -> Iterator[tuple[str, list[int]]]:
-    """Yield the expanded text of a line with offsets; the letters of a variable's value are where it is named."""
-    at, start = 0, line.offset or 0
-    for found in _REFERENCE.finditer(line.text):
-        yield line.text[at : found.start()], list(range(start + at, start + found.start()))
-        text = _expanded(found[0], variables)
-        yield text, [start + found.start()] * len(text)
-        at = found.end()
-    yield f"{line.text[at:]}\n", list(range(start + at, start + len(line.text) + 1))

@@ -45,7 +45,8 @@ class SimpleCommand:
 
     Parentheses count as reserved words, except those of a function definition, which is left out with its name. The
     operator of a new line is "\\\\n". There are no words if only reserved words are between two operators. ``outputs``
-    are the files that standard output is written to, each with whether it is appended; ``documents`` the here-documents.
+    are the files that standard output is written to, each with whether it is appended; ``documents`` the here-documents
+    and here-strings.
     """
 
     operator: str
@@ -269,6 +270,8 @@ class _Lexer:
         self._keywords: list[str] = []
         self._words: list[Word] = []
         self._outputs: list[tuple[Word, bool]] = []
+        self._strings: list[str] = []
+        """The here-strings of the current command."""
         self._documents: list[tuple[str, bool, int]] = []
         """The here-documents that start after the current line: delimiter, ``<<-``, and number of the command."""
         self._tries = _MOST_TRIES
@@ -308,8 +311,9 @@ class _Lexer:
     def _end_command(self, operator: str) -> None:
         if self._words or self._keywords:
             outputs = tuple(self._outputs)
-            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words), outputs))
-            self._keywords, self._words, self._outputs = [], [], []
+            strings = tuple(self._strings)
+            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words), outputs, strings))
+            self._keywords, self._words, self._outputs, self._strings = [], [], [], []
         elif operator in ("\n", "&") and self._operator in ("&&", "||", "|", ";;"):
             return  # the command is on the next line; ";;&" and "|&"
         self._operator = operator
@@ -383,6 +387,8 @@ class _Lexer:
             target = self._scanned()
             if target is not None and sign[1] in ("<<", "<<-"):
                 self._documents.append((target.value, sign[1] == "<<-", len(self._found)))
+            elif target is not None and sign[1] == "<<<":
+                self._strings.append(f"{target.value}\n")
             elif target is not None and sign[1] in (">", ">>", ">|", "&>") and descriptor in ("", "1"):
                 self._outputs.append((target, sign[1] == ">>"))
 

@@ -143,8 +143,9 @@ class ShellCommand:
     """A simple command: its words, the variables set before it and its working directory (or ``None``).
 
     ``taken`` is the text on its standard input, if known; ``written`` the text that it writes, by the name of the file.
-    ``made`` are files that it writes something unknown into. ``open_ended``: it also has words that are only known at run
-    time (``"$@"``). ``computed`` are the variables that the script has set to something unknown.
+    ``made`` are files that it writes something unknown into, ``copied`` the file that it copies, and the copy.
+    ``open_ended``: it also has words that are only known at run time (``"$@"``). ``piped_from`` is the program before it in a
+    pipe. ``computed`` are the variables that the script has set to something unknown.
     """
 
     def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
@@ -155,7 +156,9 @@ class ShellCommand:
         self.taken: str | None = None
         self.written: dict[str, str] = {}
         self.made: list[str] = []
+        self.copied: tuple[str, str] | None = None
         self.open_ended = False
+        self.piped_from: str | None = None
         self.computed: Collection[str] = ()
 
 
@@ -208,6 +211,8 @@ class ShellReader:
         """The variables that are set to something unknown anywhere in the script."""
         self._printed: str | None = None
         """What the previous command printed."""
+        self._previous = ""
+        """The program of the previous command."""
         self._files: dict[str, str] = {}
 
     def read(self, command: SimpleCommand, *, certain: bool = True) -> ShellCommand | None:
@@ -236,6 +241,8 @@ class ShellReader:
         self._grown += _cost(found.words) if found.words is not words else 0
         found.open_ended = not self._arguments and any(word.value in _ALL_ARGUMENTS for word in command.words)
         found.computed = self.computed
+        found.piped_from = self._previous if command.operator == "|" else None
+        self._previous = words[0].rpartition("/")[2]
         return found
 
     def _sets(self, words: Sequence[str], *, certain: bool) -> bool:
@@ -264,6 +271,7 @@ class ShellReader:
         found.taken = documents[-1] if documents else taken
         if found.taken is not None:
             found.written.update((word, found.taken) for word in found.words if word in ("/dev/stdin", "-"))
+        found.copied = _copied(found.words)
         text = printed(found.words, documents, taken)
         self._printed = text
         outputs = [(self._filled([word]), appended) for word, appended in command.outputs]
@@ -345,6 +353,14 @@ class ShellReader:
                 self._known, self._exported, self._own = {}, {}, {}  # unknown rather than outdated
             self._now = dict(self._own), dict(self._exported)
         return self._now
+
+
+def _copied(words: Sequence[str]) -> tuple[str, str] | None:
+    """Return the file that a command copies, moves or links, and its new name."""
+    names = [word for word in words[1:] if not word.startswith("-")]
+    if words[0] not in ("cp", "mv", "ln") or len(names) != 2 or names[1].endswith(("/", ".")) or "$" in "".join(names):
+        return None
+    return names[0], names[1]
 
 
 def slurm_directives(text: str) -> list[str]:

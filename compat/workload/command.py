@@ -136,7 +136,7 @@ def starts_a_job(words: Sequence[str]) -> bool:
     if name == "accelerate":
         return rest[1:2] == ["launch"]
     if name in SHELLS:
-        return len(rest) > 1
+        return len(rest) > 1 and "-s" not in rest and not rest[1].startswith("<(")
     return name in CommandReading.programs or (name.endswith((".py", ".sh")) and not name.startswith("-"))
 
 

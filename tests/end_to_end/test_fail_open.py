@@ -16,6 +16,8 @@ from compat.cli import main
 
 BAD = "transformers==4.51.3 huggingface-hub==0.20.0"
 LINES = BAD.replace(" ", "\n") + "\n"
+SCRIPT = f"# /// script\n# dependencies = {BAD.split()!r}\n# ///\nprint()\n"
+SETUP = f"from setuptools import setup\nsetup(name='x', install_requires={BAD.split()!r})\n"
 IMAGE = "FROM python:3.11\n"
 POD = "apiVersion: v1\nkind: Pod\nspec:\n"
 STEPS = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n"
@@ -25,7 +27,9 @@ CONTAINER = "  containers:\n  - name: a\n    image: y\n"
 def checked(folder: Path, name: str, text: str, *words: str) -> int:
     files = {
         name: text, "r.txt": LINES, "other.sh": f"pip install {BAD}\n", "sub/Dockerfile": f"{IMAGE}RUN pip install {BAD}\n",
-        "other.mk": f"install:\n\tpip install {BAD}\n",
+        "other.mk": f"install:\n\tpip install {BAD}\n", "train.py": SCRIPT,
+        "install.py": f"import os, sys, subprocess\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', {BAD.split()!r}])\n",
+        "hint.py": "raise ImportError('pip install torch')\n", "lib/setup.py": SETUP, "justfile": f"a:\n  pip install {BAD}\n",
     }  # fmt: skip
     for each, content in files.items():
         (folder / each).parent.mkdir(exist_ok=True)
@@ -63,10 +67,55 @@ def test_shell_text_that_computes_what_it_installs(name: str, text: str, tmp_pat
     [
         "pip install $(cat r.txt)\n", "pip install `cat r.txt`\n", "pip install -r <(cat r.txt)\n", f"python -mpip install {BAD}\n", "source other.sh\n",
         ". ./other.sh\n", "bash other.sh\n", "./other.sh\n", f"cat > i.sh <<E\npip install {BAD}\nE\nbash i.sh\n",
+        "make -f other.mk install\n", "make -C . -f other.mk\n", f"bash <<< 'pip install {BAD}'\n", "sbatch other.sh\n", "uv run train.py\n",
+        "pipx run train.py\n", "cp r.txt q.txt\npip install -r q.txt\n", "cp r.txt p.txt && mv p.txt q.txt; pip install -r q.txt\n",
+        "PIP_REQUIREMENT=r.txt pip install\n", "pip install --requirem r.txt\n", "cd lib && python setup.py develop\n",
+        f"uv run --with {BAD.split()[0]} --with {BAD.split()[1]} python hint.py\n",
     ],
 )  # fmt: skip
 def test_what_can_be_followed_is_followed(text: str, tmp_path: Path) -> None:
     assert checked(tmp_path, "run.sh", text) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python install.py\n", "./install.py\n", "just a\n", f"trap 'pip install {BAD}' EXIT\n", f"alias p='pip install'\np {BAD}\n",
+        f"script -c 'pip install {BAD}' log\n", f"sbatch --wrap='pip install {BAD}'\n", f"fish -c 'pip install {BAD}'\n",
+        f"tmux new -d 'pip install {BAD}'\n", f"at now <<E\npip install {BAD}\nE\n", f"source <(echo pip install {BAD})\n",
+        f"python -c 'import pip; pip.main([\"install\", \"{BAD.split()[0]}\"])'\n",
+    ],
+)  # fmt: skip
+def test_programs_that_install_in_ways_that_are_not_read(text: str, tmp_path: Path) -> None:
+    assert checked(tmp_path, "run.sh", text) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -sSL https://files.example/i.sh | bash\n", "wget -qO- https://files.example/i.sh | sh -s -- --yes\n",
+        "bash <(curl -s https://files.example/i.sh)\n", 'sh -c "$(curl -fsSL https://files.example/i.sh)"\n',
+        f"docker run image pip install {BAD}\n", f"ssh host 'pip install {BAD}'\n", "pipx inject tool torch\n", "source missing-install.sh\n",
+        "pip $COMMAND torch\n", "conda-lock install\n",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["run.sh", "Dockerfile"])
+def test_what_something_else_installs_is_a_note(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{IMAGE}RUN {text}" if name == "Dockerfile" else text
+    assert checked(tmp_path, name, text) == 0
+    assert "note" in (out := " ".join(capsys.readouterr().out.split()))
+    assert out.count("not read") + out.count("only known") == 1
+    assert checked(tmp_path, name, text, "--strict") == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["python hint.py\n", "make\n", "echo | bash\n", "source venv/bin/activate\n", ". ~/.bashrc\n", "git commit -m 'pip install x'\n", "exec bash\n"]
+)  # fmt: skip
+def test_other_commands_leave_no_remark(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert checked(tmp_path, "run.sh", text, "--strict") == 0
+    assert "not read" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

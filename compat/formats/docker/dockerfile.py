@@ -15,7 +15,7 @@ from compat.formats.docker.text import Dockerfile, Instruction, json_words, pars
 from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
 from compat.formats.installs.files import InstallFormat
-from compat.formats.installs.shell import mentions_install
+from compat.formats.installs.unread import mentions_install
 from compat.formats.listing import Listing
 from compat.model import EMPTY, Environment, Workload
 from compat.records import replace

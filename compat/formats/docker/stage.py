@@ -11,11 +11,12 @@ from compat.files import decoded
 from compat.formats.docker.base_images import image_variables, is_bare, known_stack, server_of, system_python
 from compat.formats.docker.text import HereDocument, Instruction
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
-from compat.formats.installs.command import install_of
+from compat.formats.installs.command import install_of, with_inline
 from compat.formats.installs.files import InstallFiles, Opened
-from compat.formats.installs.shell import ShellSteps, installs_unread, mentions_install
+from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
-from compat.formats.installs.words import AT_RUN_TIME, Command
+from compat.formats.installs.unread import made_commands, mentions_install, unread_install
+from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Environment, normalized
@@ -80,6 +81,7 @@ class ImageFiles(InstallFiles):
         self.mounts: list[Copied] = []
         """The bind mounts of the current RUN."""
         self.documents: dict[str, HereDocument] = {}
+        self._copied: dict[str, Opened] = {}
         self.made: set[str] = set()
         """Files that commands write, of which the text is unknown."""
         if parent is not None:
@@ -87,6 +89,7 @@ class ImageFiles(InstallFiles):
             self.copies = list(parent.copies)
             self.documents = dict(parent.documents)
             self.made = set(parent.made)
+            self._copied = dict(parent._copied)
             self.notes = dict(parent.notes)
             self.unread = dict(parent.unread)
             self.elsewhere = dict(parent.elsewhere)
@@ -94,6 +97,13 @@ class ImageFiles(InstallFiles):
     def place(self, name: str, directory: str | None = None) -> str:
         """Return the absolute path in the image, resolved against the working directory."""
         return posixpath.normpath(posixpath.join("/", self.workdir, directory or "", name))
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file within the image, if it is known."""
+        try:
+            self._copied[target] = self.find(source, None)
+        except NotRead:
+            self._copied.pop(target, None)
 
     def open(self, file: str, command: Command, purpose: str, what: str) -> Opened | None:
         try:
@@ -116,6 +126,8 @@ class ImageFiles(InstallFiles):
         if path in self.documents:
             document = self.documents[path]
             return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
+        if path in self._copied:
+            return self._copied[path]
         return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
 
 
@@ -259,10 +271,12 @@ class Run:
     def _apply(self, command: ShellCommand) -> None:
         for name, written in command.written.items():
             self._write(self.stage.files.place(name, command.directory), written)
+        if command.copied is not None:
+            self.stage.files.copy(*(self.stage.files.place(name, command.directory) for name in command.copied))
         self.stage.files.made.update(self.stage.files.place(name, command.directory) for name in command.made)
         if (folder := _created_environment(command.words)) is not None:
             self.stage.project_files.add(self.stage.files.place(f"{folder}/pyvenv.cfg", command.directory))
-        install = install_of(command.words, command.variables)
+        install = with_inline(command.words, install_of(command.words, command.variables))
         if install is None:
             self._other(command)
             return
@@ -273,6 +287,8 @@ class Run:
         where, made = f"{self.stage.path}:{line}", self.stage.files.made
         placed = Command(install, where, directory=command.directory, made=made, computed=command.computed)
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
+        if install.runs:
+            self._other(command)
 
     def _write(self, place: str, text: str) -> None:
         """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""
@@ -287,17 +303,25 @@ class Run:
             self._packages(rest[rest.index("install") + 1 :])
         elif (script := self._script_of(rest, command)) is not None:
             self._script(script, command)
-        elif (program := installs_unread(command)) is not None:
-            self.stage.not_read(self.places.line_of((program,)), f"what {program} installs was not read")
-        elif name.startswith("python") and "setup.py" in rest and not {"install", "develop"}.isdisjoint(rest):
-            self.stage.note(self.places.line_of(("setup.py",)), "what setup.py installs was not read")
+        elif (text := made_commands(rest, command.directory, self.stage.files.text)) is not None:
+            line = self.places.line_of((rest[0],))
+            self._run_lines([(line, each) for each in text.split("\n")], name, line, command)
+        elif (unread := unread_install(command, self.stage.files.text)) is not None:
+            line = self.places.line_of((name,))
+            if unread.elsewhere:
+                self.stage.files.not_here(f"{self.stage.path}:{line}", unread.text)
+            else:
+                self.stage.not_read(line, unread.text)
 
     def _script_of(self, words: Sequence[str], command: ShellCommand) -> str | None:
         """Return the shell script that a command runs: an operand of a shell, or a program of the build context."""
         name = program_name(words[0]) if words else ""
         if name in (*SHELLS, ".", "source") or name.endswith(".sh"):
+            if reads_script(words):
+                return None
             operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
-            return next((word for word in words if word.endswith(".sh")), operands[0] if operands else None)
+            script = next((word for word in words if word.endswith(".sh")), operands[0] if operands else "<(")
+            return None if script.startswith("<(") or "(" in script else script
         if not name:
             return None
         place = words[0] if name != words[0] else f"/usr/local/bin/{name}"
@@ -314,7 +338,7 @@ class Run:
             opened = self.stage.files.find(script, command.directory)
         except Missing:
             if "install" in script:
-                self.stage.note(line, f"what {script} installs was not read")
+                self.stage.files.not_here(f"{self.stage.path}:{line}", f"what {script} installs was not read")
             return
         except NotRead as reason:
             self.stage.not_read(line, f"what {script} installs was not read: {reason}")
@@ -322,10 +346,17 @@ class Run:
         within = opened.path == self.stage.path  # a here-document
         texts = decoded(opened.path, opened.content).splitlines()
         lines = [(opened.before + number if within else line, each) for number, each in enumerate(texts, 1)]
-        read = ShellSteps(lines, lambda _: f"{self.stage.path}:{line}", command.variables)
+        self._run_lines(lines, script, line, command)
+
+    def _run_lines(self, lines: Sequence[Line], script: str, line: int, command: ShellCommand) -> None:
+        """Apply what the lines of a script install, which a command on ``line`` starts."""
+        where = f"{self.stage.path}:{line}"
+        read = ShellSteps(lines, lambda _: where, command.variables, opened=self.stage.files.text)
         self.stage.installs.run(read.steps)
         for _, problem in read.unread:
             self.stage.not_read(line, f"{script}: {problem}")
+        for _, remark in read.elsewhere:
+            self.stage.files.not_here(where, f"{script}: {remark}")
 
     def _packages(self, packages: Sequence[str]) -> None:
         """Handle relevant system packages: Python and the CUDA toolkit."""
@@ -374,8 +405,8 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
                     yield from _unwrapped_commands(inner, variables, depth + 1)
                 return
     found = ShellCommand(command.words, variables, {}, command.directory)
-    found.taken, found.written, found.made = command.taken, command.written, command.made
-    found.open_ended, found.computed = command.open_ended, command.computed
+    found.taken, found.written, found.made, found.copied = command.taken, command.written, command.made, command.copied
+    found.open_ended, found.computed, found.piped_from = command.open_ended, command.computed, command.piped_from
     yield found
 
 

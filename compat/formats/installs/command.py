@@ -6,6 +6,7 @@ unknown. ``Installs`` (``steps``) applies the commands in order.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
@@ -46,7 +47,7 @@ _VALUED = frozenset((
     "directory", "project", "color", "no-build-isolation-package", "config-settings-package", "allow-insecure-host",
     "only-group", "no-group", "no-extra", "package", "no-install-package", "script", "tag", "branch", "rev", "bounds", "m",
     "marker", "optional", "with", "w", "from", "with-editable", "with-requirements", "env-file", "source", "extras",
-    "uploaded-prior-to",
+    "uploaded-prior-to", "spec",
 ))  # fmt: skip
 
 
@@ -63,9 +64,23 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     first = len(words) - len(rest)
     found = _install(rest, first, assigned)
     if found is None:
-        return _uv_run(words[:first])
+        return _before_run(words[:first])
     in_place = first >= 0 and list(words[first + 1 :]) == rest[1:]
     return found if in_place else replace(found, operands=())  # env -S "pip install torch"
+
+
+def with_inline(words: Sequence[str], install: Install | None) -> Install | None:
+    """Return what a command installs, with the script whose inline metadata uv or pipx installs before running it."""
+    name = program_name(words[0]) if words else ""
+    if name not in ("uv", "pipx") or "run" not in words:
+        return install
+    try:
+        rest = unwrapped(words, {})
+    except InputError:
+        return install
+    if not rest or not rest[0].endswith(".py") or is_unresolved(rest[0]):
+        return install
+    return replace(install or Install(manager="uv", runs=True), scripts=(rest[0],))
 
 
 def is_pip_name(name: str) -> bool:
@@ -76,6 +91,8 @@ def is_pip_name(name: str) -> bool:
 def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> Install | None:
     """``first`` is the index of the first word of ``rest`` in the command."""
     name = program_name(rest[0]) if rest else ""
+    if name.startswith(("python", "pypy")) and (project := _setup_py(rest)) is not None:
+        return Install(directories=(project,))
     if name.startswith(("python", "pypy")) and "-mpip" in rest[:6]:
         at = rest.index("-mpip")
         return _install(["pip", *rest[at + 1 :]], first + at, variables)
@@ -89,17 +106,39 @@ def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> I
     if not is_pip and name != "uv" and name not in _OTHERS:
         return None
     valued = _CONDA_VALUED if name in _CONDA else _PROJECT_VALUED if name in PROGRAMS and name != "uv" else _VALUED
-    options, operands = split_options(rest[1:], valued, first + 1)
+    words = _in_full(rest[1:]) if is_pip else rest[1:]
+    options, operands = split_options(words, valued, first + 1)
     if is_pip:
         return _pip(options, operands, variables, "pip")
     if name == "uv":
         return _uv(options, operands, variables)
-    return _conda(options, operands) if name in _CONDA else _project(name, options, operands)
+    return _conda(name, options, operands) if name in _CONDA else _project(name, options, operands)
+
+
+def _setup_py(words: Sequence[str]) -> str | None:
+    """Return the project that ``python setup.py install`` installs; ``None`` for any other command of Python."""
+    at = next((at for at, word in enumerate(words) if at and not word.startswith("-")), 0)
+    if posixpath.basename(words[at]) != "setup.py" or {"install", "develop"}.isdisjoint(words[at + 1 :]):
+        return None
+    return posixpath.dirname(words[at]) or "."
 
 
 _MODULES = ("pip", *PROGRAMS)
-_CONDA = ("conda", "mamba", "micromamba")
+_CONDA = ("conda", "mamba", "micromamba", "conda-lock")
 _OTHERS = (*_CONDA, *PROGRAMS)
+
+
+_REQUIREMENT, _CONSTRAINT = "--requirement", "--constraint"
+
+
+def _in_full(words: Sequence[str]) -> list[str]:
+    """Return the words of a pip command with the options that name files in full: pip takes any unambiguous prefix."""
+    found: list[str] = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        full = next((each for each in (_REQUIREMENT, _CONSTRAINT) if each.startswith(option)), option)
+        found.append(f"{full}{equals}{value}" if len(option) > 4 else word)  # "--re" and less are ambiguous
+    return found
 
 
 def _pip(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str], manager: str) -> Install | None:
@@ -110,6 +149,8 @@ def _pip(options: Sequence[Operand], operands: Sequence[Operand], variables: Map
         return Install(removed=names_of(names), manager=manager)
     if command == "sync":
         return _with_index(Install(files=tuple(names), manager=manager), options, variables)
+    if is_unresolved(command) and names:
+        return Install(unknown=(f"{manager} {command}: {AT_RUN_TIME}",))
     return None
 
 
@@ -135,13 +176,14 @@ def _pip_install(
         return Install(manager=manager, notes=("pip installs into another folder: not read",))
     constraints = values(options, "c", "constraint", "constraints")
     constraints += variables.get("PIP_CONSTRAINT" if manager == "pip" else "UV_CONSTRAINT", "").split()
+    given = variables.get("PIP_REQUIREMENT", "").split() if manager == "pip" else []
     overrides = values(options, "override", "overrides")
     overrides += variables.get("UV_OVERRIDE", "").split() if manager == "uv" else []
     found = operands_of((*operands, *named(options, *EDITABLE)))
     groups = (f"--group {name}: not read" for name in values(options, "group"))
     found = replace(
         found,
-        files=(*found.files, *values(options, "r", "requirement", "requirements", "with-requirements")),
+        files=(*found.files, *values(options, "r", "requirement", "requirements", "with-requirements"), *given),
         unknown=(*found.unknown, *groups),
         constraints=tuple(constraints),
         overrides=tuple(overrides),
@@ -207,6 +249,8 @@ def _uv(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapp
         return Install(removed=names_of(each.text for each in operands[1:]), manager="uv")
     if command == "add" and not has(options, "script"):
         return _uv_add(options, operands[1:], variables)
+    if command == "tool" and subcommand == ["install"] and (wanted := _with(options)):
+        return _pip_install(options, [*operands[2:], *wanted], variables, "uv")
     python = _python(values(options, "p", "python") or [variables.get("UV_PYTHON", "")])
     if command == "sync" and not has(options, "script"):
         return Install(manager="uv", locks=(_uv_lock(options),), python=python)
@@ -245,21 +289,25 @@ def _uv_lock(options: Sequence[Operand]) -> LockInstall:
     )
 
 
-def _uv_run(prefix: Sequence[str]) -> Install | None:
-    """``uv run --with vllm==0.9 …``, ``uvx --from vllm==0.9 …``: return the packages named before the program."""
-    at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) in ("uv", "uvx")), None)
-    if at is None or (program_name(prefix[at]) == "uv" and "run" not in prefix[at:]):
+def _before_run(prefix: Sequence[str]) -> Install | None:
+    """Return what is installed before a program runs: ``uv run --with vllm==0.9 …``, ``uvx --from vllm==0.9 …``."""
+    at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) in ("uv", "uvx", "pipx")), None)
+    if at is None or (program_name(prefix[at]) != "uvx" and "run" not in prefix[at:]):
         return None
     options, operands = split_options(prefix[at + 1 :], _VALUED, at + 1)
+    is_tool = program_name(prefix[at]) == "uvx" or [each.text for each in operands[:1]] == ["tool"]
     options = [each for each in options if each.option not in ("e", "m")]
-    wanted = [replace(each, text=part) for each in named(options, "with", "w") for part in _split_requirements(each.text)]
-    wanted = [*named(options, "from"), *wanted]
-    found = _pip_install(options, wanted, EMPTY, "uv")
-    if program_name(prefix[at]) == "uvx" or [each.text for each in operands[:1]] == ["tool"]:
+    wanted = [*named(options, "from", "spec"), *_with(options)]
+    found = replace(_pip_install(options, wanted, EMPTY, "uv"), runs=True)
+    if is_tool:
         return found if wanted else None
     if has(options, "frozen", "locked", *_SELECTING) and not has(options, "no-project", "no-sync", "script"):
         return replace(found, locks=(_uv_lock(options),))
     return found if wanted or has(options, "with-requirements", "with-editable") else None
+
+
+def _with(options: Sequence[Operand]) -> list[Operand]:
+    return [replace(each, text=part) for each in named(options, "with", "w") for part in _split_requirements(each.text)]
 
 
 _SELECTING = ("extra", "group", "all-extras", "all-groups", "only-group", "no-group", "no-default-groups", "no-dev")
@@ -291,11 +339,15 @@ _PROJECT_VALUED = frozenset((
 ))  # fmt: skip
 
 
-def _conda(options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
+def _conda(name: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
     """Return what conda, mamba or micromamba installs; ``None`` for their other commands."""
     command, *subcommand = [each.text for each in operands[:2]] or [""]
     if command == "env" and subcommand:
         command = f"env {subcommand[0]}"
+    if name == "conda-lock" and command == "install":
+        return Install(manager="conda", locks=(LockInstall(subcommand[0] if subcommand else "conda-lock.yml"),))
+    if name == "conda-lock":
+        return None
     if command in ("env create", "env update"):
         return Install(manager="conda", locks=(LockInstall((values(options, "f", "file") or ["environment.yml"])[-1]),))
     if command in ("remove", "uninstall"):

@@ -143,6 +143,7 @@ class InstallFiles:
         self._listed: dict[tuple[Opened, str], list[Entry]] = {}
         self._by_name: dict[Opened, dict[str, list[Entry]]] = {}
         self._locks: dict[str, tuple[Listing, ...]] = {}
+        self._texts: set[tuple[str, str]] = set()
         self._room = _WRITTEN
 
     def note(self, where: str, text: str) -> None:
@@ -209,6 +210,14 @@ class InstallFiles:
                 found.setdefault(entry.distribution.name, []).append(entry)
         return self._by_name[opened]
 
+    def inline(self, script: str, command: Command) -> list[Entry]:
+        """Return what the inline metadata of a script requires; what starts the script says if the project has none."""
+        try:
+            opened = self.find(script, command.directory, "inline")
+        except NotRead:
+            return []
+        return self._entries(opened, "") if b"# /// script" in opened.content else []
+
     def project(self, project: str, command: Command) -> list[Entry]:
         """Return what a project installed from source (``.``, ``./vllm[audio]``) declares."""
         folder, _, extras = project.removeprefix("file://").partition("[")
@@ -235,6 +244,17 @@ class InstallFiles:
         """Open a file; :class:`Missing` if the project has none, :class:`NotRead` if it is refused."""
         return Opened(*self.folders.open(file, directory, f"{purpose} {directory}"))
 
+    def text(self, file: str, directory: str | None, purpose: str) -> str | None:
+        """Return the text of a file; ``None`` if the project has none, it is refused, or it was opened for this before."""
+        key = (self.place(file, directory), purpose)
+        if key in self._texts:
+            return None
+        self._texts.add(key)
+        try:
+            return self.find(file, directory, purpose).content.decode("utf-8", "replace")
+        except NotRead:
+            return None
+
     def _entries(self, opened: Opened, asked: str) -> list[Entry]:
         """Return the entries of a requirements file, or of a pyproject.toml with the extras ``asked``."""
         key = (opened, asked)
@@ -245,7 +265,7 @@ class InstallFiles:
                 self.not_read("", f"{self.path}: a requirements file that it writes was not read: it is written too often")
                 return []
             try:
-                if os.path.basename(opened.path) in ("pyproject.toml", "setup.py", "setup.cfg"):
+                if os.path.basename(opened.path) in ("pyproject.toml", "setup.cfg") or opened.path.endswith(".py"):
                     self._listed[key] = self._declared(opened, "" if asked in ("-r", "-c") else asked)
                 else:
                     self._listed[key] = self._required(opened)

@@ -6,63 +6,19 @@ Commands that install something in a way that is not read are named instead of b
 from __future__ import annotations
 
 import posixpath
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
-from compat.errors import InputError
-from compat.formats.installs.command import install_of, is_pip_name
+from compat.formats.installs.command import install_of, with_inline
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.words import AT_RUN_TIME, Command, Line, is_unresolved
+from compat.formats.installs.unread import Opener, made_commands, mentions_install, started_script, unread_install
+from compat.formats.installs.words import AT_RUN_TIME, Command, Install, Line
 from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader, unrolled
-from compat.workload.wrappers import ELSEWHERE, SHELLS, handed_to_shell, program_name, reads_script, unwrapped
-
-_INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
-_HARMLESS = (
-    *ELSEWHERE, "cat", "tee", "grep", "sed", "which", "alias", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf",
-    "yum", "zypper", "brew", "npm", "rm", "ls",
-)  # fmt: skip
-"""Programs to which the name of an installer is data, or a package of the system."""
-_COMMAND = re.compile(r"(?:^|[\s;&|(\"'/\[,])(?:pip[\d.]*|uv pip|conda|mamba|micromamba)[\"',\s]+(?:-\S+\s+)*install\b")
-
-
-def mentions_install(text: str) -> bool:
-    """Whether a text contains what looks like an install command."""
-    return "install" in text and _COMMAND.search(text) is not None
-
-
-def installs_unread(command: ShellCommand) -> str | None:
-    """Return the program that installs something unread, of a command that no reader of install commands understood."""
-    try:
-        rest = unwrapped(command.words, {})
-    except InputError:
-        rest = list(command.words)
-    name = program_name(rest[0]) if rest else ""
-    if not name or name in _HARMLESS:
-        return None
-    if is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower():
-        return name
-    if any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word)):
-        return name
-    runs_code = name.startswith("((") or name in SHELLS or name.rstrip("0123456789.") in ("python", "perl")
-    texts = [" ".join(rest), *(word for word in rest[1:] if " " in word)] if runs_code else []
-    return name if any(map(mentions_install, [*texts, *([command.taken or ""] if runs_code else [])])) else None
-
-
-def _is_installer(word: str) -> bool:
-    name = program_name(word)
-    return name in _INSTALLERS or is_pip_name(name)
-
-
-def _installs(words: Sequence[str]) -> bool:
-    """Whether the words behind the name of an installer install something."""
-    commands = [word for word in words if not word.startswith("-")][:2]
-    return (commands[1:] if commands[:1] == ["pip"] else commands)[:1] in (["install"], ["add"], ["sync"])
-
+from compat.workload.wrappers import handed_to_shell, reads_script
 
 _TESTS = ("[", "[[", "test", "command", "which", "grep", "type", "hash")
 _WIDEST = 1 << 14
@@ -77,10 +33,11 @@ class ShellSteps:
     """What the lines of a script do.
 
     ``steps`` are the install commands; ``others`` the other commands in order, each with its line; ``unread`` lists, by
-    line, what was not read and may install something. ``exported`` are the known variables that later commands see.
+    line, what was not read and may install something, and ``elsewhere`` what something outside the project decides.
+    ``exported`` are the known variables that later commands see.
     ``written`` are the lines of the file that contain the whole script; ``files`` are the files that its commands write: their
     text and the line that writes it. ``computed`` are variables set to something unknown; the script adds its own.
-    ``script`` returns the text of a shell script of the project by its name and working directory.
+    ``opened`` returns the text of a file of the project, the first time that it is opened for a purpose.
     """
 
     def __init__(
@@ -91,17 +48,20 @@ class ShellSteps:
         depth: int = 0,
         written: tuple[Line, ...] | None = None,
         computed: set[str] | None = None,
-        script: Callable[[str, str | None], str | None] = lambda name, directory: None,
+        opened: Opener = lambda name, directory, purpose: None,
     ) -> None:
         self.others: list[tuple[ShellCommand, int]] = []
         self.unread: list[tuple[int, str]] = []
+        self.elsewhere: list[tuple[int, str]] = []
         self._where = where
         self._depth = depth
         self._given = variables
-        self._script = script
+        self._opened = opened
         self._written = written
         self._reader = ShellReader(variables, computed=computed)
         self.files: dict[str, tuple[str, int]] = {}
+        self._copies: dict[str, str] = {}
+        """The files that its commands copy, by the place of the copy."""
         self._made: set[str] = set()
         """Files that its commands write, of which the text is unknown."""
         self._frames = [_Frame("script", None)]
@@ -188,20 +148,23 @@ class ShellSteps:
             return
         line = lines[0][0]
         self._write(found, command, line)
-        install = install_of(found.words, {**self._given, **found.exported})
+        install = with_inline(found.words, install_of(found.words, {**self._given, **found.exported}))
         if install is not None:
             install = replace(install, unknown=(*install.unknown, f"$@: {AT_RUN_TIME}")) if found.open_ended else install
+            install = self._with_originals(install, found.directory)
             written = dict(self.files)
             made, computed = self._made, self._reader.computed
             frame.current.append(Command(install, self._where(line), lines, found.directory, written, made, computed))
+            if install.runs:
+                self.others.append((found, line))
             return
         inner = self._handed(found)
         own = inner is None and (inner := self._started(found)) is not None
         if inner is not None and "install" in inner:
             known = {**self._given, **found.variables, **found.exported}
             frame.current.extend(self._inner(inner, line, known, lines if own else self._written))
-        elif inner is None and (program := installs_unread(found)) is not None:
-            self.unread.append((line, f"what {program} installs was not read"))
+        elif (unread := unread_install(found, self._opened)) is not None:
+            (self.elsewhere if unread.elsewhere else self.unread).append((line, unread.text))
         self.others.append((found, line))
 
     def _handed(self, command: ShellCommand) -> str | None:
@@ -211,30 +174,42 @@ class ShellSteps:
         return command.taken if reads_script(command.words) else handed_to_shell(command.words)
 
     def _started(self, command: ShellCommand) -> str | None:
-        """Return the text of the shell script that a command starts, if the project has it or an earlier command wrote it."""
-        words = command.words
-        name = program_name(words[0])
-        if name in (*SHELLS, "source", "."):
-            words = [word for word in words[1:] if not word.startswith(("-", "+"))]
-        elif not name.endswith((".sh", ".bash")):
+        """Return the shell text that a command starts, if the project has it or an earlier command wrote it."""
+        if self._depth >= _MOST_SHELLS:
             return None
-        if not words or is_unresolved(words[0]) or self._depth >= _MOST_SHELLS:
+        if (made := made_commands(command.words, command.directory, self._opened)) is not None:
+            return made
+        name = started_script(command.words)
+        if name is None:
             return None
-        written = self.files.get(posixpath.normpath(posixpath.join(command.directory or "", words[0])))
-        return self._script(words[0], command.directory) if written is None else written[0]
+        written = self.files.get(posixpath.normpath(posixpath.join(command.directory or "", name)))
+        return self._opened(name, command.directory, "script") if written is None else written[0]
 
     def _write(self, found: ShellCommand, command: SimpleCommand, line: int) -> None:
         """Record the files that a command writes; the text of a here-document starts on the next line."""
         for name, text in found.written.items():
             place = posixpath.normpath(posixpath.join(found.directory or "", name))
             self.files[place] = (text, line + bool(command.documents))
+        if found.copied is not None:
+            source, target = (posixpath.normpath(posixpath.join(found.directory or "", name)) for name in found.copied)
+            self._copies[target] = self._copies.get(source, source)
         self._made.update(posixpath.normpath(posixpath.join(found.directory or "", name)) for name in found.made)
+
+    def _with_originals(self, install: Install, directory: str | None) -> Install:
+        """Return the install with the files that its requirements files are copies of."""
+        if not self._copies:
+            return install
+        places = {file: posixpath.normpath(posixpath.join(directory or "", file)) for file in install.files}
+        originals = {file: self._copies[place] for file, place in places.items() if place in self._copies}
+        files = (posixpath.relpath(originals[file], directory or ".") if file in originals else file for file in install.files)
+        return replace(install, files=tuple(files))
 
     def _inner(self, text: str, line: int, known: Mapping[str, str], written: tuple[Line, ...] | None) -> list[Step]:
         """Return the install commands of a script within a command of that line."""
         lines = [(line, each) for each in text.split("\n")]
-        read = ShellSteps(lines, self._where, known, self._depth + 1, written, self._reader.computed, self._script)
+        read = ShellSteps(lines, self._where, known, self._depth + 1, written, self._reader.computed, self._opened)
         self.unread += read.unread
+        self.elsewhere += read.elsewhere
         return read.steps
 
 

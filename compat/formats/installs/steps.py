@@ -146,18 +146,8 @@ class Installs:
             self._set(name, ())
         for lock in install.locks:
             self._lock(self._files.lock(lock, command), lock.left_out)
-        wanted: list[Entry] = []
-        for file in install.files:
-            if posixpath.basename(file).startswith("pylock."):
-                self._lock(self._files.lock(LockInstall(file), command))
-                continue
-            for entry in self._files.requirements(file, command):
-                index = install.index_url
-                wanted.append(replace(entry, distribution=from_index(entry.distribution, index)) if index else entry)
+        wanted = self._wanted(command, line_of)
         constraints = [self._files.constraints(file, command) for file in install.constraints]
-        wanted += [Entry(each, line_of(each.name)) for each in install.requirements]
-        for project in install.directories if not install.no_deps else ():
-            wanted += self._files.project(project, command)
         for file in install.overrides:
             by_name = self._files.constraints(file, command)
             wanted = [_forced(entry, by_name.get(entry.distribution.name, ())) for entry in wanted]
@@ -173,6 +163,24 @@ class Installs:
             self._files.note(command.where, note)
         for text in install.unknown:
             (self._files.not_here if is_given(text, command.computed) else self._files.not_read)(command.where, text)
+
+    def _wanted(self, command: Command, line_of: Callable[[str], int | None]) -> list[Entry]:
+        """Return what a command requests, in files and by name."""
+        install = command.install
+        found: list[Entry] = []
+        for file in install.files:
+            if posixpath.basename(file).startswith("pylock."):
+                self._lock(self._files.lock(LockInstall(file), command))
+                continue
+            for entry in self._files.requirements(file, command):
+                index = install.index_url
+                found.append(replace(entry, distribution=from_index(entry.distribution, index)) if index else entry)
+        found += [Entry(each, line_of(each.name)) for each in install.requirements]
+        for script in install.scripts:
+            found += self._files.inline(script, command)
+        for project in install.directories if not install.no_deps else ():
+            found += self._files.project(project, command)
+        return found
 
     def add(self, entry: Entry, *, upgrade: bool = False) -> None:
         """Install one distribution; without ``upgrade``, an installed one that satisfies it is kept."""

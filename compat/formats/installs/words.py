@@ -65,7 +65,8 @@ class Install:
     ``operands`` state the ``requirements``, in the same order; ``None`` for one of which only the name was read. ``files``,
     ``constraints`` and ``overrides`` are the paths of requirements files, ``directories`` the projects installed from source
     ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are
-    replaced. ``unknown`` says which words stand for distributions that are only known at run time; ``notes`` are remarks.
+    replaced. ``scripts`` are those whose inline metadata is installed; ``runs``: the command then runs a program. ``unknown``
+    says which words stand for distributions that are only known at run time; ``notes`` are remarks.
     """
 
     requirements: tuple[Distribution, ...] = ()
@@ -83,6 +84,8 @@ class Install:
     locks: tuple[LockInstall, ...] = ()
     python: str | None = None
     upgrade: bool = False
+    scripts: tuple[str, ...] = ()
+    runs: bool = False
 
 
 def split_options(words: Sequence[str], valued: Collection[str], first: int = 0) -> tuple[list[Operand], list[Operand]]:

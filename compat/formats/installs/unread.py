@@ -1,0 +1,182 @@
+"""Commands that may install something that no reader of install commands understands: they are named, not passed over."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from compat.errors import InputError
+from compat.formats.installs.command import is_pip_name
+from compat.formats.installs.words import is_unresolved
+from compat.records import record
+from compat.syntax.makefile import MakeText
+from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, unwrapped
+
+if TYPE_CHECKING:
+    from compat.syntax.shell_commands import ShellCommand
+
+_INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
+_PRINTS = ("echo", "printf")
+_HARMLESS = (
+    *_PRINTS, "cat", "tee", "grep", "sed", "which", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf", "yum",
+    "zypper", "brew", "npm", "rm", "ls",
+)  # fmt: skip
+"""Programs to which the name of an installer is data, or a package of the system."""
+_RUNS_TEXT = (
+    *SHELLS, "source", ".", "fish", "csh", "tcsh", "pwsh", "powershell", "busybox", "trap", "alias", "script", "sg", "at",
+    "batch", "tmux", "screen", "watch", "sbatch", "parallel", "expect", "perl",
+)  # fmt: skip
+"""Programs that run a text, given as a word or on standard input."""
+_COMMAND = re.compile(r"(?:^|[\s;&|(\"'/\[,!%=])(?:pip[\d.]*|uv pip|conda|mamba|micromamba)[\"',\s]+(?:-\S+\s+)*install\b")
+_IN_PYTHON = re.compile(
+    r"\b(?:system|popen|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec\w*|spawn\w*)\s*\([^()]{0,120}?"
+    r"\bpip[\d.]*[\"',\s]+(?:-\S+\s+)*install\b|\bpip(?:\._internal(?:\.\w+)*)?\.?main\(\s*\[\s*[\"']install"
+)
+"""A call in Python code that starts an installer; the same words in a message are none."""
+_RECIPES = {"just": "justfile", "task": "Taskfile.yml", "invoke": "tasks.py"}
+"""The files of programs that run commands by name, in formats that are not read."""
+_LOADED = re.compile(r"(?:\$\(|<\(|`)\s*(?:curl|wget)\s")
+_DOWNLOADERS = ("curl", "wget")
+
+
+def mentions_install(text: str) -> bool:
+    """Whether a text contains what looks like an install command."""
+    return "install" in text and _COMMAND.search(text) is not None
+
+
+@record(frozen=True)
+class Unread:
+    """What a command installs without being read, as a remark; ``elsewhere``: something outside the project decides it."""
+
+    text: str
+    elsewhere: bool = False
+
+
+Opener: TypeAlias = Callable[[str, "str | None", str], "str | None"]
+"""Returns the text of a file of the project by its name, the working directory and the purpose; ``None`` if there is none."""
+
+
+def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
+    """Return what is not read of a command that no reader of install commands understood."""
+    try:
+        rest = unwrapped(command.words, {})
+    except InputError:
+        rest = list(command.words)
+    name = program_name(rest[0]) if rest else ""
+    if not name or name in _HARMLESS:
+        return None
+    if name == "pipx" and rest[1:2] in (["inject"], ["runpip"]):
+        return Unread("what pipx installs into an environment of its own was not read", elsewhere=True)
+    if _LOADED.match(rest[0]):
+        return Unread("what a downloaded script installs was not read", elsewhere=True)
+    found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
+    if name in ELSEWHERE:
+        found = found or mentions_install(" ".join(rest))
+        return Unread(f"what {name} installs elsewhere was not read", elsewhere=True) if found else None
+    is_pip = is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower()
+    if is_pip or found or (_runs_text(name) and _has_text(rest, command.taken)):
+        return Unread(f"what {name} installs was not read")
+    if _downloads_script(name, rest, command):
+        return Unread(f"what the script that {name} downloads installs was not read", elsewhere=True)
+    if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
+        return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
+    for file in filter(None, (_python_file(name, rest), _RECIPES.get(name))):
+        text = opened(file, command.directory, "installs")
+        if text and (_IN_PYTHON.search(text) if file.endswith(".py") else mentions_install(text)):
+            return Unread(f"what {file} installs was not read")
+    return None
+
+
+def _is_installer(word: str) -> bool:
+    name = program_name(word)
+    return name in _INSTALLERS or is_pip_name(name)
+
+
+def _installs(words: Sequence[str]) -> bool:
+    """Whether the words behind the name of an installer install something."""
+    commands = [word for word in words if not word.startswith("-")][:2]
+    return (commands[1:] if commands[:1] == ["pip"] else commands)[:1] in (["install"], ["add"], ["sync"])
+
+
+def _runs_text(name: str) -> bool:
+    return name in _RUNS_TEXT or is_python(name) or name.startswith("((")
+
+
+def _has_text(words: Sequence[str], taken: str | None) -> bool:
+    """Whether a text that is run, given as words or on standard input, installs something."""
+    texts = [" ".join(words), *(word for word in words[1:] if " " in word), taken or ""]
+    return any(mentions_install(text) or ("pip" in text and _IN_PYTHON.search(text)) for text in texts)
+
+
+def _downloads_script(name: str, words: Sequence[str], command: ShellCommand) -> bool:
+    """Whether a command runs a script that is downloaded: ``curl … | sh``, ``bash -c "$(curl …)"``, ``source <(curl …)``."""
+    if name not in (*SHELLS, "source", ".") and not is_python(name):
+        return False
+    if any(_LOADED.match(word) for word in words[1:]):
+        return True
+    from_input = reads_script(words) or (is_python(name) and not [word for word in words[1:] if word != "-"])
+    return from_input and command.taken is None and command.piped_from in _DOWNLOADERS
+
+
+def _is_missing(name: str, command: ShellCommand, opened: Opener) -> bool:
+    """Whether a sourced script that the project should have is not there; absolute names are those of other software."""
+    if is_unresolved(name) or name.startswith(("/", "~", "<(")) or not name.endswith((".sh", ".bash")):
+        return False
+    return opened(name, command.directory, "source") is None
+
+
+def _python_file(name: str, words: Sequence[str]) -> str | None:
+    """Return the Python file that a command runs."""
+    if name.endswith(".py"):
+        return words[0]
+    if not is_python(name):
+        return None
+    return next((word for word in words[1:] if not word.startswith("-")), None)
+
+
+# --- Files of the project that a command starts, as shell text.
+
+
+_BATCH = ("sbatch", "qsub", "bsub")
+_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".pbs")
+_MAKE_VALUED = ("-f", "-C", "-I", "-o", "-W", "--file", "--makefile", "--directory", "--include-dir", "--old-file", "--what-if")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+
+
+def started_script(words: Sequence[str]) -> str | None:
+    """Return the name of the shell script that a command starts; ``None`` if it starts none, or its name is unknown."""
+    name = program_name(words[0]) if words else ""
+    if name in _BATCH:
+        found = next((word for word in words[1:] if word.endswith(_SCRIPTS)), None)
+    elif name in (*SHELLS, "source", "."):
+        found = next((word for word in words[1:] if not word.startswith(("-", "+"))), None)
+    else:
+        found = words[0] if name.endswith((".sh", ".bash")) else None
+    return None if found is None or is_unresolved(found) else found
+
+
+def made_commands(words: Sequence[str], directory: str | None, opened: Opener) -> str | None:
+    """Return the shell text that ``make`` runs; ``None`` for any other command, or if the project has no such Makefile."""
+    if not words or program_name(words[0]) not in ("make", "gmake"):
+        return None
+    files, folder, goals = [], "", []
+    waiting = list(reversed(words[1:]))
+    while waiting:
+        word = waiting.pop()
+        option, equals, value = word.partition("=")
+        if len(word) > 2 and word[:2] in ("-f", "-C"):
+            option, value = word[:2], word[2:]
+        elif option in _MAKE_VALUED and not equals and waiting:
+            value = waiting.pop()
+        if option in ("-f", "--file", "--makefile"):
+            files.append(value)
+        elif option in ("-C", "--directory"):
+            folder = value
+        elif not option.startswith("-") and not equals:
+            goals.append(word)
+    purpose = f"make {' '.join(goals)}"
+    texts = (opened(posixpath.join(folder, file), directory, purpose) for file in files or _MAKEFILES)
+    text = next((text for text in texts if text is not None), None)
+    return None if text is None else MakeText(text).commands(goals)
