@@ -79,7 +79,10 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
         kept = settled(case, planner)
         if kept is not None:
             return _repaired_rest(kept, repair)
-        found = repair(case, planner)
+        try:
+            found = repair(case, planner)
+        except TimeoutError as problem:
+            return Repair(case, planner.errors, Plan(unread={"time limit": str(problem)}), Written())
         left = found.plan.left or (() if found.plan.stands else found.errors)
         others = () if planner.means.is_late() else for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
         try:

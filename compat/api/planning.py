@@ -168,7 +168,7 @@ def why(name: str, planner: Planner, wanted: str | None = None, *, planned: bool
     moved = None
     if wanted != current.version:
         moved = planner.moved(Need(name, f"=={wanted}", ())).plan(checks=Checks(uv=False))
-        if moved.core and moved.unread:  # unread data does not prove a contradiction
+        if not moved.changes and not moved.proven and moved.unread:
             other, reason = next(iter(moved.unread.items()))
             raise Undecided(f"{other} could not be read: {reason}")
     versions = tuple((release.name, release.version) for release in planner.problem.current.values())

@@ -50,12 +50,15 @@ def run(options: Options) -> int:
         from compat.formats.edit.files import edits_difference
         from compat.output.plan import shown_plan
 
-        if code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed):
-            raise Undecided(unread[0] if unread and not errors else _why_not(plan))
+        undecided = code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed)
+        if undecided and not errors:
+            raise Undecided(unread[0] if unread else _why_not(plan))
         emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
         emit("".join(edits_difference(edit) for edit in steps.edits))
         if steps.refused and not options.flag("write"):
             emit(f"  not written: {steps.refused}\n")
+        if undecided:
+            raise Undecided(_why_not(plan))
     if options.flag("write") and plan.stands and not locked:
         if steps.refused is not None:
             raise steps.refused
@@ -91,7 +94,7 @@ def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
         return 1 if plan.left else 0
     if not errors and not plan.core and not plan.refused:
         return 0
-    open_ = plan.unread or not plan.proven or (plan.narrowed and not plan.refused)
+    open_ = not plan.proven or (plan.narrowed and not plan.refused)
     return UNDECIDED if open_ else 1
 
 

@@ -48,6 +48,8 @@ def _lines(
     if plan.changes and plan.stands:
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
+    elif errors and not plan.changes and not plan.refused and plan.unread and not plan.proven:
+        yield "No plan was found, and it is not known whether there is one: not everything was read."
     elif plan.changes or plan.refused or (errors and len(plan.core) < 2):
         releases = "set of the releases that could be read" if plan.narrowed else "set of releases"
         yield f"No plan is proposed: {plan.why_not or f'no {releases} fixes an error'}"

@@ -125,8 +125,8 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
 
 
 def conflict(solver: Solver) -> tuple[Origin, ...]:
-    """The contradicting statements if no plan without an error exists; else empty."""
-    return contradiction(solver.relaxation(strict=True).clauses)
+    """The contradicting statements if no plan without an error exists, whatever was not read; else empty."""
+    return contradiction(solver.relaxation(strict=True, bound=True).clauses)
 
 
 def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:

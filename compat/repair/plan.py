@@ -212,7 +212,7 @@ class Planner:
             core, relief = self._contradiction(solver, self.errors)
             return Plan(
                 core=core, relief=relief, policies=self.problem.policy.said(), unread=solution.unread,
-                narrowed=self._universe.narrowed, proven=not solution.unread,
+                narrowed=self._universe.narrowed, proven=solution.decided,
             )  # fmt: skip
         by_uv = None if solution.optimal else self._by_uv(solver, self._errors_of(solution.chosen))  # not checked in time
         plan = self._made(solver, by_uv or solution, checks, explained=explained)
@@ -312,7 +312,7 @@ class Planner:
         source, steps = solution.left("source installs"), solution.left("release steps")
         cost = cost_of(changes, errors=len(left), source=source, steps=steps)
         return Plan(
-            changes, cost, solution.optimal and not solution.unread, self.problem.policy.said(),
+            changes, cost, solution.optimal and solution.decided, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
             rebuilt=self._rebuilt(chosen),
@@ -351,9 +351,9 @@ class Planner:
 
         Newer releases of the packages of the errors ``left`` that are only for other Pythons are part of it.
         """
-        if self._universe.unknown or solver.limited:  # unread data might contain a solution
-            return (), ""
         core = conflict(solver)
+        if not core:
+            return (), ""  # what was not read might contain a solution
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()

@@ -200,7 +200,12 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old or release.name in self.unpinned or self._is_wished(release, current)
+        return self.policy.any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
+
+    def _is_of_installer(self, release: Release) -> bool:
+        """Whether an installer may choose it for what the file states, however old it is."""
+        stated = (need.specifier for need in self.asked if need.name == release.name)
+        return release.name in self.unpinned and all(map(release.meets, stated))
 
     def _is_wished(self, release: Release, current: Release | None) -> bool:
         """Whether the user wants a package moved, and the release is one of those named."""

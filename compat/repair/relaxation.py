@@ -7,7 +7,7 @@ on data that was read is optimal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
 from functools import cache
 
@@ -51,9 +51,10 @@ class Relaxation:
         needs: Mapping[Release, Needs],
         *,
         strict: bool = False,
+        unread: Collection[str] = (),
     ) -> None:
-        """``strict``: plans with errors are not allowed."""
-        self.problem, self.opened, self.needs, self._strict = problem, opened, needs, strict
+        """``strict``: plans with errors are not allowed. ``unread`` are packages of which not all releases were read."""
+        self.problem, self.opened, self.needs, self._strict, self._unread = problem, opened, needs, strict, unread
         self.clauses = Clauses()
         self.at: dict[str, dict[str, int]] = {}
         self._release: dict[str, dict[str, Release]] = {}
@@ -135,7 +136,7 @@ class Relaxation:
         opened = self.opened.get(name)
         releases = opened if opened is not None else (() if current is None else (current,))
         whats = [release.version for release in releases]
-        if opened is None:
+        if opened is None or name in self._unread:
             whats.append(OTHER)
         if current is None or name not in self.problem.staying:
             whats.append(ABSENT)

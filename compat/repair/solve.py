@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
+from compat.model import normalized
 from compat.records import record, replace
 from compat.repair.candidates import Release, Universe
 from compat.repair.engine import ERRORS, LEVELS, Model, best
@@ -16,6 +17,8 @@ Judge = Callable[[Mapping[str, Release], Mapping[str, tuple[Release, ...]]], Ite
 """Returns forbidden combinations, given the chosen releases (by package) and all known ones."""
 _LAST = 5.0
 """Seconds for a final plan from the data read so far, after the deadline."""
+_OF_CHANGES = LEVELS.index("packages added or removed") + 1
+"""Levels of the costs that tell what changes, rather than how far."""
 _NEAR = 2
 """Neighbouring releases on each side whose metadata is read with a wanted one; four times as many each further time."""
 _STORED = 40
@@ -27,7 +30,8 @@ class Solution:
     """``chosen`` maps the packages to their releases; ``None`` if there is no solution.
 
     ``optimal`` if no cheaper choice exists among the candidates; otherwise the deadline passed, and ``cost`` is that of the
-    best one found so far. ``unread`` are packages and files that could not be read, and were not candidates for that reason.
+    best one found so far. ``unread`` are packages and files that could not be read, and were not candidates for that reason;
+    ``decided`` if they cannot make a difference to what changes.
     ``added`` are packages that uv added, if it was uv that found the releases.
     """
 
@@ -38,6 +42,7 @@ class Solution:
     unread: Mapping[str, str]
     rounds: int
     added: frozenset[str] = frozenset()
+    decided: bool = True
 
     def left(self, level: str) -> int:
         return self.cost[LEVELS.index(level)] if self.cost else 0
@@ -121,10 +126,14 @@ class Solver:
         other._strict = True
         return other
 
-    def relaxation(self, *, strict: bool = False) -> Relaxation:
-        """The clauses of the data read so far; ``strict``: plans with errors are not allowed, whatever else they cost."""
+    def relaxation(self, *, strict: bool = False, bound: bool = False) -> Relaxation:
+        """The clauses of the data read so far; ``strict``: plans with errors are not allowed, whatever else they cost.
+
+        ``bound``: a lower bound, in which what could not be read or is not a candidate satisfies everything.
+        """
         strict = strict or self._strict
-        relaxation = Relaxation(self.problem, self.opened, self.needs, strict=strict)
+        unread = self._not_read() if bound else ()
+        relaxation = Relaxation(self.problem, self.opened, self.needs, strict=strict, unread=unread)
         known = {name: relaxation.releases(name) for name in relaxation.at}
         current = {name: release for name, release in self.problem.current.items() if name in known}
         bad = [*self._rules(current, known), *self.learnt]
@@ -209,11 +218,31 @@ class Solver:
         return {name: release for name, release in found.items() if release is not None}
 
     def _solution(self, model: Model | None, relaxation: Relaxation, rounds: int) -> Solution:
-        unread = {**self.universe.unknown, **self.limited}
+        decided = not self._may_matter(model)
+        unread = {**self.universe.unknown, **({} if decided else self.limited)}
         if model is None:
-            return Solution(None, (), optimal=True, relaxation=relaxation, unread=unread, rounds=rounds)
+            return Solution(None, (), optimal=True, relaxation=relaxation, unread=unread, rounds=rounds, decided=decided)
         chosen = self._releases(relaxation.chosen(model.true), relaxation)
-        return Solution(chosen, model.cost, model.optimal, relaxation, unread, rounds)
+        return Solution(chosen, model.cost, model.optimal, relaxation, unread, rounds, decided=decided)
+
+    def _not_read(self) -> frozenset[str]:
+        """The packages of which not every release is a candidate because it was not read."""
+        unknown = self.universe.unknown  # by package or file
+        return frozenset((*self.limited, *unknown, *(normalized(each.partition("-")[0]) for each in unknown)))
+
+    def _may_matter(self, model: Model | None) -> bool:
+        """Whether what was not read could make a difference to the changes of the cheapest model."""
+        if not self._not_read():
+            return False
+        if model is not None and not model.optimal:
+            return True
+        try:
+            bound = best(self.relaxation(bound=True).clauses, monotonic() + _LAST)
+        except TimeoutError:
+            return True
+        if model is None or bound is None:
+            return bound is not None
+        return not bound.optimal or bound.cost[:_OF_CHANGES] != model.cost[:_OF_CHANGES]
 
 
 def _hard(each: Forbidden) -> Forbidden:

@@ -26,10 +26,13 @@ GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04, which wheels for accelerators are built for."""
 _PYTHON = (3, 12)
 """Default if no pin has a version-specific wheel: the version that most packages have wheels for."""
-OVER_OTHERS = ("dockerfile", "shell")
+OVER_OTHERS = (
+    "dockerfile", "shell", "compose", "notebook", "makefile", "gitlab", "devcontainer", "singularity", "kubernetes", "skypilot",
+    "dstack",
+)  # fmt: skip
 """Kinds of files that may install over packages that are there already."""
-_PART = ("requirements", "pyproject", "script", *OVER_OTHERS)
-"""Kinds of files that list only a part of what gets installed."""
+_OF_CONDA = ("environment.yml", "conda list", "described")
+"""Kinds of files that uv cannot complete: conda installs the rest, or has done so."""
 _NEWEST = "the newest that the pins have wheels for"
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
 _VERSION = re.compile(r"(?:cpython[@-]?)?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)")
@@ -81,7 +84,7 @@ def installed_by(
         Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
         if copy.version is None and copy.name not in pinned and not is_given(copy)
     )  # fmt: skip
-    whole = listing.complete or not (listing.closed or listing.kind in _PART)
+    whole = listing.complete or listing.kind in _OF_CONDA
     selection = contexts.sets[number].label
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
     return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection)

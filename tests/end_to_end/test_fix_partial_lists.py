@@ -33,6 +33,38 @@ def test_what_uv_installs_for_a_list_is_what_is_judged(fix: Run, index: IndexSer
     assert "Nothing to fix" in fix(*own(tmp_path, bad), url=index.url, job=CLEAN).stdout
 
 
+SETUP = """from setuptools import setup
+setup(name="job", version="1.0", install_requires=["trl>=0.17,<0.18"])
+"""
+CONFIGURED = "[options]\ninstall_requires =\n    trl>=0.17,<0.18\n"
+PIPFILE = '[packages]\ntrl = ">=0.17,<0.18"\n'
+
+
+@pytest.mark.parametrize(("name", "text"), [("setup.py", SETUP), ("setup.cfg", CONFIGURED), ("Pipfile", PIPFILE)])
+def test_every_list_is_completed_that_an_installer_completes(
+    fix: Run, index: IndexServer, tmp_path: Path, name: str, text: str
+) -> None:
+    """Not only requirements files and pyproject.toml: the release of a range is the one that uv resolves."""
+    (tmp_path / name).write_text(text)
+    done = fix("--write", *own(tmp_path, BAD_TRL), url=index.url, subject=[name], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "packages that uv resolves today" in " ".join(done.stdout.split())
+    assert (tmp_path / name).read_text() == text.replace(">=0.17,<0.18", "==0.18.0")
+
+
+def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
+    index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})
+    bad = RULE.format(
+        name="bad-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("composer>=0.30,<0.31\ntorch\n")
+    done = fix("--write", *own(tmp_path, bad), url=index.url, job=CLEAN)
+    assert done.returncode == 3, done.stdout + done.stderr  # torch's own index has other builds
+    assert "  - composer 0.30 requires torch<2.6.1\n" in done.stdout
+
+
 def test_the_python_is_one_that_the_whole_file_resolves_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """The pin has a wheel for 3.12, and what it requires only one for 3.11."""
     index.add(

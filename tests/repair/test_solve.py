@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from packaging.version import Version
 
 from compat.model import Environment
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, Statement
+from compat.repair.explain import conflict
 from compat.repair.problem import MOST, Problem, Recommended
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver, follow
@@ -182,7 +184,7 @@ def test_an_unmet_requirement_that_is_no_error_stays_unmet() -> None:
     assert {name: each.version for name, each in chosen.items()} == {"trl": "1.5", "bitblas": "1.0"}
 
 
-def test_of_a_package_with_too_many_releases_some_are_candidates_and_nothing_is_proven() -> None:
+def test_of_a_package_with_too_many_releases_some_are_candidates() -> None:
     """The installed one and its neighbours, the newest, what is pinned, and some in between, in the order of versions."""
     many = tuple(Release("a", f"1.{number}") for number in range(5 * MOST))
     current, pinned = Release("a", "1.7"), need("a!=1.7,==1.1234")
@@ -196,4 +198,16 @@ def test_of_a_package_with_too_many_releases_some_are_candidates_and_nothing_is_
     assert {"1.0", "1.7", "1.400", "1.1234", f"1.{5 * MOST - 90}", f"1.{5 * MOST - 1}"} <= set(some)
     assert some == sorted(some, key=Version)
     assert len({int(each[2:]) // 100 for each in some}) == 5 * MOST // 100
-    assert dict(solution.unread) == {"a": f"only {len(some):,} of {5 * MOST:,} releases are considered"}
+    assert (solution.decided, dict(solution.unread)) == (True, {})  # no other release makes another plan possible
+
+
+@pytest.mark.parametrize(("specifier", "decided"), [("", False), ("<1", True)])
+def test_releases_that_are_not_considered_leave_open_only_what_they_could_resolve(specifier: str, decided: bool) -> None:
+    """Of ``a`` there are too many releases; all that are read require what ``b`` does not have."""
+    known = {"a": tuple(Release("a", f"1.{number}") for number in range(5 * MOST)), "b": releases("b", "1.0")}
+    requires = {("a", each.version): {"": (need("b>=2"),)} for each in known["a"]}
+    problem = Problem(Environment(), TARGET, {}, asked=(need("a"), need(f"b{specifier}")))
+    solver = Solver(problem, MemoryUniverse(known, requires), rules=lambda *_: [], judge=lambda *_: [], needs={})
+    solution = solver.solve()
+    assert (solution.chosen, solution.decided, bool(solution.unread)) == (None, decided, not decided)
+    assert [each.text for each in conflict(solver)] == (["the project requires b<1"] if decided else [])
