@@ -12,6 +12,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, read_again
+from compat.api.image_moves import on_another_image
 from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
 from compat.api.planning import planner_of, planning
 from compat.api.resolution import resolved
@@ -76,7 +77,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
             contrasted=options.flag("explain"),
             checks=checks,
         )
-        kept = settled(case, planner)
+        kept = settled(case, planner) or on_another_image(case, planner)
         if kept is not None:
             return _repaired_rest(kept, repair)
         try:
@@ -107,7 +108,8 @@ def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> 
             verified=Verified(rules=True, uv=None if unsaid else kept.case.resolves, why=kept.case.unresolved),
             left=rest.errors,
         )  # fmt: skip
-        written = rest.written if rest.plan.stands else written_for(rest.case, plan)
+        own = tuple(each for each in kept.changes if not each.is_image)  # an image is no package to install
+        written = rest.written if rest.plan.stands else written_for(rest.case, replace(plan, changes=own)) if own else Written()
     if rest.plan.stands:
         plan = replace(_joined(replace(plan, left=()), rest.plan), verified=rest.plan.verified)
     edits = {each.path: each for each in (*kept.edits, *written.edits)}

@@ -215,11 +215,15 @@ def _advised(
     findings: tuple[Finding, ...], environment: Environment, matrix: Matrix, shared: Shared | None = None
 ) -> tuple[Finding, ...]:
     """The findings with their fixes in the order of what they leave, if any leaves a choice."""
-    if not any(len(finding.fixes) > 1 for finding in findings):
-        return findings
-    from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
+    if any(len(finding.fixes) > 1 for finding in findings):
+        from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
 
-    return with_ranked_fixes(findings, environment, matrix, shared)
+        findings = with_ranked_fixes(findings, environment, matrix, shared)
+    if findings and any(copy.source and copy.source.kind == "image" for copy in environment.distributions or ()):
+        from compat.checks.image_tags import with_image_fixes
+
+        findings = with_image_fixes(findings, environment, matrix)
+    return findings
 
 
 def unreached(environment: Environment, options: Options) -> tuple[Finding, ...]:

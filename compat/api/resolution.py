@@ -32,6 +32,8 @@ def completed(case: Case, means: Means) -> Case:
     Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, the next
     older ones are tried.
     """
+    if not case.asked and all(map(of_no_index, case.environment.distributions or ())):
+        return replace(case, unresolved="the file leaves uv nothing to resolve")
     found = closed(case, means) or resolved(case, means)
     assert case.listing is not None
     for python in case.pythons[:_OLDER] if found.resolves is False else ():

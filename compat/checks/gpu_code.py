@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, cuda_of, name_and_code, named, own_build, public, torch_for
+from compat.checks.torch_build import INDEX, Stack, cuda_of, image_of, name_and_code, named, own_build, public, torch_for
 from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
@@ -25,7 +25,9 @@ _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 
 
 def judge(stack: Stack) -> Iterator[Finding]:
-    yield from _torch(stack)
+    of_torch = list(_torch(stack))
+    yield from of_torch
+    fails = any(each.verdict == "hit" for each in of_torch)
     yield from _no_gpu_build(stack)
     yield from judge_of_conda(stack)
     yield from judge_of_rocm(stack)
@@ -33,6 +35,8 @@ def judge(stack: Stack) -> Iterator[Finding]:
         copy = stack.one(name)
         if copy is None or (own_build(copy) and not _in_an_image(copy)):
             continue
+        if fails and stack.torch is not None and _in_an_image(copy) and image_of(copy) == image_of(stack.torch):
+            continue  # another image replaces both
         for finding in _extension(stack, copy):
             # images usually contain the published build but do not record it
             finding = replace(finding, severity="warning", why=f"{finding.why} {_ENGINE}") if name == "lmdeploy" else finding

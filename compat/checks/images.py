@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+RELEASE = "start from a release of the image"
+"""How the text of a fix begins that asks for another release of the image without naming one."""
 _BLACKWELL = 10
 _BY_RUNTIME = 0.5
 """The likelihood that the container runtime uses the forward-compatibility libraries of an image on any card."""
@@ -71,7 +73,7 @@ def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
             why="Its torch has PTX, which the driver compiles when the program starts. Libraries and extensions without PTX "
             "fail: no kernel image is available for execution on the device.",
             confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
-            fixes=(Fix("config", text=f"start from a release of the image with CUDA {first} or newer"),),
+            fixes=(Fix("config", text=f"{RELEASE} with CUDA {first} or newer"),),
             evidence=(_GUIDE,), here=f"{image}, {named(device)}",
         )  # fmt: skip
         return
@@ -97,7 +99,7 @@ def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
         confidence="reported", packages=_packages(stack, image), facts=("driver", "accelerators", "build"),
         fixes=(
             Fix("driver", spec=f">={branch}", text=f"install a driver of branch {branch} or newer"),
-            Fix("config", text=f"start from a release of the image with CUDA {supported} or older"),
+            Fix("config", text=f"{RELEASE} with CUDA {supported} or older"),
         ),
         evidence=(_FORWARD, "https://github.com/vllm-project/vllm/issues/5635"),
         here=f"{image}, driver {stack.facts.environment.driver}, {named(stack.devices[0])}",

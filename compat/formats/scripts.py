@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.containers import container_listings, image_of_job
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, Placed, Script, check_size, count_of, unread_installs
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
+from compat.records import replace
 from compat.syntax.makefile import MakeText
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED
@@ -32,6 +34,11 @@ class Batch:
         self._options = {_SHORT.get(name, name): value for name, value in options}
         self._tasks = slurm_tasks(options, {})
         self._nodes = count_of(self._options.get("nodes", "").partition("-")[0])
+
+    @property
+    def image(self) -> str:
+        """Return the image that the job runs in; "" if none is requested."""
+        return self._options.get("container_image", "")
 
     def variables(self) -> dict[str, str]:
         """Return the known variables that Slurm sets for the job."""
@@ -96,11 +103,25 @@ def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
             raise InputError("has an unresolved merge conflict", path, line.number)
     batch = Batch(text)
     scheduler = batch.variables()
-    job = Job(path)
-    job.run(Script(tuple(lines)), scheduler)
+    job = _job(path, lines, batch)
     job.start_last_command(scheduler=scheduler)
     context = Environment(accelerators=batch.devices(), cuda_toolkit=_cuda_module(job.commands))
-    return (job.listing("shell", context=context, variables=job.exported),)
+    containers = tuple(container_listings(job, "shell"))
+    own = job.listing("shell", context=context, variables=job.exported)
+    return (own, *containers) if job.is_relevant or not containers else containers
+
+
+def _job(path: str, lines: Sequence[Placed], batch: Batch) -> Job:
+    """Return the job of a script after all its commands, on the packages of the image that it runs its last job in, if any."""
+    script = Script(tuple(lines))
+    job = Job(path)
+    job.run(script, batch.variables())
+    image, line = image_of_job(job.commands, batch.image)
+    if image is not None:
+        job = Job(path, image=image, line=line)
+        job.run(script, batch.variables())
+        job.note_image()
+    return job
 
 
 def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
@@ -156,7 +177,9 @@ class Makefile(InstallFormat):
                     raise InputError(f"its variables expand to more than {_WIDEST // 1024} KiB", path, lines[0].number)
                 job.run(Script(expanded))
             job.start_last_command(only_jobs=True)
-            found.append(job.listing(self.kind, label=f"target {target.name}", context=Environment()))
+            label = f"target {target.name}"
+            containers = [replace(each, label=f"{label}, {each.label}") for each in container_listings(job, self.kind)]
+            found += [job.listing(self.kind, label=label, context=Environment()), *containers]
         kept = tuple(
             each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
         )

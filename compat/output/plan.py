@@ -142,7 +142,8 @@ def proof_of(plan: Plan, errors: int) -> str:
 
 
 _COST = {
-    "errors": ("error", "left"), "changed": ("package", "changed"), "downgraded": ("direct requirement", "downgraded"),
+    "errors": ("error", "left"), "image": ("image", "changed"), "changed": ("package", "changed"),
+    "downgraded": ("direct requirement", "downgraded"),
     "major": ("major version", "moved"), "added": ("package", "added"), "removed": ("package", "removed"),
     "source": ("package", "built from source"),
 }  # fmt: skip

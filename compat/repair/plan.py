@@ -125,17 +125,19 @@ def actions(finding: Finding, *, left: bool = False) -> tuple[Fix, ...]:
 def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
     """The cost of some changes, by name and without zeros.
 
-    torch and its family count as one change, implied changes are not counted. ``errors`` is the number of errors left,
-    ``source`` the number of source builds.
+    torch and its family count as one change, implied changes are not counted. ``image`` is the number of images that another
+    tag replaces, ``errors`` that of the errors left, ``source`` that of the source builds.
     """
     there = [each for each in changes if each.before is not None and not each.implied]
-    moved = [(each, Version(each.before or "0"), Version(each.after)) for each in there if each.after is not None]
+    releases = [each for each in there if not each.is_image and each.after is not None]
+    moved = [(each, Version(each.before or "0"), Version(each.after or "0")) for each in releases]
     found = {
         "errors": errors,
-        "changed": len({family(each.name) for each in there}),
+        "image": sum(each.is_image for each in there),
+        "changed": len({family(each.name) for each in there if not each.is_image}),
         "downgraded": sum(each.direct and Version(after.public) < Version(before.public) for each, before, after in moved),
         "major": sum(moves_major(before, after) and family(each.name) == each.name for each, before, after in moved),
-        "added": sum(each.before is None for each in changes), "removed": len(there) - len(moved),
+        "added": sum(each.before is None for each in changes), "removed": sum(each.after is None for each in there),
         "source": source, "steps": steps,
     }  # fmt: skip
     return {name: amount for name, amount in found.items() if amount}

@@ -105,12 +105,12 @@ _BARE = ("nvidia/cuda", "rocm/dev-ubuntu-22.04", "rocm/dev-ubuntu-24.04", "pytho
 
 def is_bare(image: str) -> bool:
     """Whether nothing is installed in an image that a package of this file could meet."""
-    return _parts(image)[0] in _BARE
+    return name_and_tag(image)[0] in _BARE
 
 
 def known_stack(image: str) -> Environment:
     """Return the environment implied by an image: torch and related distributions, Python, CUDA toolkit, glibc."""
-    name, tag = _parts(image)
+    name, tag = name_and_tag(image)
     system = "windows" if "windows" in name or "nanoserver" in name else "linux"
     if not tag:
         return Environment(os=system)
@@ -138,6 +138,18 @@ def known_stack(image: str) -> Environment:
     )
 
 
+def has_known_stack(image: str) -> bool:
+    """Whether the release of every package that :func:`known_stack` names is known, torch among them."""
+    found = {copy.name: copy.version for copy in known_stack(image).distributions or ()}
+    return bool(found.get("torch")) and all(found.values())
+
+
+def with_tag(image: str, tag: str) -> str:
+    """Return an image of the same registry and name with another tag, without a digest."""
+    folder, slash, last = image.partition("@")[0].rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}:{tag}"
+
+
 _SERVERS = {"vllm/vllm-openai": ("vllm", "serve")}
 """Images whose entry point is a known server, so that their command has only its options."""
 
@@ -151,7 +163,7 @@ def server_of(image: str) -> tuple[str, ...] | None:
 
 def system_of(image: str) -> str | None:
     """Return the Linux release of an image from its name and tag: ``"ubuntu22.04"``, ``"debian12"``."""
-    name, tag = _parts(image)
+    name, tag = name_and_tag(image)
     if name in ("ubuntu", "debian", "rockylinux"):
         release = tag.partition("-")[0]
         release = release if name == "ubuntu" else release.partition(".")[0]
@@ -172,12 +184,12 @@ def system_python(image: str) -> str | None:
 
 def image_variables(image: str) -> dict[str, str]:
     """Return the environment variables an image is known to set."""
-    name, tag = _parts(image)
+    name, tag = name_and_tag(image)
     release = tag.partition("-")[0]
     return {"CUDA_VERSION": release} if name == "nvidia/cuda" and release.count(".") == 2 and _is_version(release) else {}
 
 
-def _parts(image: str) -> tuple[str, str]:
+def name_and_tag(image: str) -> tuple[str, str]:
     """Split an image into its name without registry and its tag; a digest is ignored."""
     text = image.partition("@")[0]
     host, slash, rest = text.partition("/")

@@ -52,6 +52,11 @@ class Change:
         return self.source is not None and self.source.kind in ("vcs", "url")
 
     @property
+    def is_image(self) -> bool:
+        """Whether it is the tag of an image that the file starts from, not a release."""
+        return self.source is not None and self.source.kind == "image"
+
+    @property
     def is_built(self) -> bool:
         """Whether it is compiled on installation: from a repository, or from a release's source distribution."""
         if self.source is None or self.source.details.get("pure"):

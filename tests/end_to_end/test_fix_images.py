@@ -1,0 +1,81 @@
+"""``compat fix`` of files whose errors are those of the image that they start from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.fixing import REPORT, planned, release
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+FOR_5090 = ("--gpu", "RTX 5090", "--torch-index", "http://127.0.0.1:9")
+OLD, NEW = "vllm/vllm-openai:v0.8.5", "vllm/vllm-openai:v0.9.0"
+COMPOSE = "services:\n  llm:\n    image: {}  # pinned\n    command: --model org/model\n"
+
+
+def fixed(compat: Run, path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return compat("fix", str(path), *FOR_5090, "--index-url", "http://127.0.0.1:9", *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("compose.yaml", COMPOSE),
+        ("Dockerfile", "FROM {} AS serve\nRUN apt-get update\n"),
+        ("run.sh", "docker run --gpus all {} --model org/model\n"),
+        ("job.yaml", "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: llm\n    image: {}\n"),
+    ],
+)
+def test_the_image_is_replaced_where_it_is_written(compat: Run, tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text.format(OLD), encoding="utf-8")
+    done = fixed(compat, path, "--format", "json", "--write")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert not list(REPORT.iter_errors(report))
+    assert planned(done) == {"vllm/vllm-openai": ("v0.8.5", "v0.9.0")}
+    assert report["plan"]["cost"] == {"image": 1}
+    assert report["plan"]["left"] == []
+    assert path.read_text(encoding="utf-8") == text.format(NEW)
+    again = compat("check", str(path), "--gpu", "RTX 5090")
+    assert again.returncode == 0, again.stdout
+
+
+def test_the_tag_may_be_an_argument_of_the_dockerfile(compat: Run, tmp_path: Path) -> None:
+    path = tmp_path / "Dockerfile"
+    path.write_text("ARG TAG=v0.8.5\nFROM vllm/vllm-openai:${TAG}\n", encoding="utf-8")
+    done = fixed(compat, path, "--write")
+    assert done.returncode == 0, done.stderr
+    assert "1 image changed" in done.stdout
+    assert path.read_text(encoding="utf-8") == "ARG TAG=v0.9.0\nFROM vllm/vllm-openai:${TAG}\n"
+
+
+def test_what_the_file_installs_is_planned_for_on_the_new_image(compat: Run, tmp_path: Path) -> None:
+    packages = {
+        "trl": {"0.12.0": release("2024-11-04", "transformers"), "0.13.0": release("2024-12-16", "transformers")},
+        "transformers": {"4.46.3": release("2024-11-18")},
+    }
+    path = tmp_path / "Dockerfile"
+    text = "FROM pytorch/pytorch:{}-devel\nRUN pip install transformers==4.46.3 trl==0.12.0\n"
+    path.write_text(text.format("2.5.1-cuda12.4-cudnn9"), encoding="utf-8")
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--format", "json", "--write")
+    assert done.returncode == 0, done.stderr
+    assert planned(done)["pytorch/pytorch"] == ("2.5.1-cuda12.4-cudnn9-devel", "2.7.0-cuda12.8-cudnn9-devel")
+    assert path.read_text(encoding="utf-8") == text.format("2.7.0-cuda12.8-cudnn9")
+
+
+def test_an_image_without_a_better_tag_is_left(compat: Run, tmp_path: Path) -> None:
+    path = tmp_path / "compose.yaml"
+    path.write_text(COMPOSE.format("someone/server:2.5.1-cuda12.4"), encoding="utf-8")
+    before = path.read_bytes()
+    done = fixed(compat, path, "--write")
+    assert "start from" not in done.stdout
+    assert path.read_bytes() == before
