@@ -73,9 +73,20 @@ def diagnose(
         found = (*fitting, *(each for each in meant if each.rule in more))
     else:
         found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
-    found = (*found, *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts))
+    guesses = tuple(each for each in found if _is_guess(each))  # a rule with this message, though not shown, says more
+    found = (
+        *(each for each in found if each not in guesses),
+        *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts),
+        *guesses,
+    )
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
+
+
+def _is_guess(finding: Finding) -> bool:
+    """Whether a finding only restates the error: two packages do not fit, and no release is known that does."""
+    named = any(fix.spec or fix.kind not in ("pin", "config") for fix in finding.fixes)
+    return finding.rule == INTERFACE and finding.confidence == "reported" and not named
 
 
 def _shows(text: str, rule: Rule, facts: Facts) -> bool:

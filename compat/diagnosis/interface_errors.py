@@ -36,6 +36,7 @@ from compat.diagnosis.named_releases import (
     spelled_otherwise,
 )
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
+from compat.diagnosis.own_code import of_own_class
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -97,9 +98,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     known = known or of_base(lack, modules_of(error), facts)
     known = _changed(known, lack, error, facts)
-    if known is None and lack.kind in (NAME, ATTRIBUTE):
-        found = spelled_otherwise(lack.owner, lack.name, "in the code", error, facts)
-    if known is None and (found := found or _by_other_code(lack, error, facts)):
+    if found := _by_other_code(known, lack, error, facts):
         return found
     known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
@@ -112,10 +111,17 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     return [_mismatch(lack, sides, known, error, facts)]
 
 
-def _by_other_code(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return the finding for what other classes than the one in the message have: newer ones, or those of other packages."""
-    peers = behind_its_peers(lack, error, facts) or expected_object(lack, error, facts)
-    return peers or ([] if _older(lack, error, facts) is not None else of_others(lack, error, facts))
+def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding for other classes and names than those in the message, and for a class that no package has."""
+    if known is not None:
+        return of_own_class(known, lack, error, facts)
+    if lack.kind in (NAME, ATTRIBUTE) and (found := spelled_otherwise(lack.owner, lack.name, "in the code", error, facts)):
+        return found
+    if found := behind_its_peers(lack, error, facts) or expected_object(lack, error, facts):
+        return found
+    if _older(lack, error, facts) is not None:
+        return []
+    return of_others(lack, error, facts) or of_own_class(None, lack, error, facts)
 
 
 def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:

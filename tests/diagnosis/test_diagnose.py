@@ -241,3 +241,9 @@ def test_releases_that_have_a_missing_name_come_after_a_rule_that_only_its_words
     found = findings(compat, "module 'torch' has no attribute 'float8_e8m0fnu'\n")
     assert [each["rule"] for each in found] == ["peft-0190-torch-2-7", "symptom-interface"]
     assert found[1]["fixes"][0]["spec"] == ">=2.7.0"
+
+
+def test_a_rule_with_the_message_comes_before_a_guess_that_names_no_release(compat: Run) -> None:
+    first, second = findings(compat, "AttributeError: 'AdamW' object has no attribute 'train'")
+    assert (first["rule"], second["rule"]) == ("accelerate-optimizer-has-no-train", "symptom-interface")
+    assert (second["confidence"], [fix.get("spec") for fix in second["fixes"]]) == ("reported", [None])

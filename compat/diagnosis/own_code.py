@@ -1,0 +1,169 @@
+"""Classes that no release of transformers has: those of a model's own code (``trust_remote_code``), and of a project.
+
+They are written for the transformers of their day. A newer one asks such an object for what its own classes have by then,
+or asks too early; the error names the class that did not change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from compat.diagnosis.frame_packages import (
+    MODELS_OWN,
+    distribution_of_module,
+    meeting,
+    modules_of,
+    package_of,
+    version_of,
+    where,
+)
+from compat.diagnosis.missing_names import Named, home
+from compat.diagnosis.python_messages import MEMBER, Lack
+from compat.interfaces import changes as table
+from compat.interfaces.changes import changes
+from compat.model import Finding, Fix
+from compat.versions import is_version, key_of
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
+    from compat.rules.facts import Facts
+
+
+_EAGER = "4.34"
+"""The first transformers whose base class of tokenizers looks up tokens, and thus the vocabulary, in its constructor."""
+_EAGER_SEE = "https://github.com/huggingface/transformers/issues/26777"
+_VOCABULARY = frozenset(
+    (
+        "sp_model", "vocab", "vocab_size", "vocab_file", "encoder", "decoder", "tokenizer", "token2idx", "idx2token",
+        "spm", "sp", "spm_model", "mergeable_ranks", "ids_to_tokens", "tokens_to_ids", "_vocab", "bpe_ranks", "trie",
+    )
+)  # fmt: skip
+"""What tokenizers keep their vocabulary in. A message without frames has to name one of these."""
+_OF_MODELS = ("ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification", "ForTokenClassification", "LMHeadModel")
+_SEVERAL = 2
+"""Configurations of older models that have got an attribute in the same release: then the code of models asks for it."""
+_RECORDED = "the release that the model's config.json names as transformers_version"
+_REVISION = "or the latest revision of the model's files, if its authors have adapted them"
+
+
+def of_own_class(known: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for an object of such a class without an attribute, of which the tables say ``known``."""
+    if lack.kind != MEMBER or "." in lack.owner or _is_of_tables(lack.owner, error):
+        return []
+    if known is None and lack.owner.endswith("Tokenizer"):
+        return _asked_too_early(lack, error, facts)
+    if known is not None and (known.package != "transformers" or not known.doubt):
+        return []
+    return _since(known, lack, error, facts) if known is not None else _without(lack, error, facts)
+
+
+def _is_of_tables(owner: str, error: RaisedError) -> bool:
+    """Whether the class is one of a package in the tables, and the frames show no other class of this name."""
+    own = bool(error.frames) and any(package_of(frame) in (None, MODELS_OWN) for frame in error.frames[-2:])
+    return home(owner, modules_of(error)) is not None and not (own and owner.endswith("Tokenizer"))
+
+
+def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    version = version_of("transformers", facts)
+    if version is not None and is_version(version) and key_of(version) < key_of(_EAGER):
+        return []
+    by_base = any(frame.function == "_add_tokens" and package_of(frame) == "transformers" for frame in error.frames)
+    if not by_base and (error.frames or lack.name not in _VOCABULARY):
+        return []
+    title = f"Since transformers {_EAGER} a tokenizer is asked for its tokens before {lack.owner} has set {lack.name}"
+    why = (
+        f"The constructor of the base class adds the special tokens and calls get_vocab() and vocab_size for that. {lack.owner}"
+        f" sets {lack.name} after it has called that constructor: its code was written for an older transformers."
+    )
+    fixes = (
+        Fix(
+            "downgrade", "transformers", f"<{_EAGER}", "the releases that do not look up tokens there",
+            f'pip install "transformers<{_EAGER}"',
+        ),
+        Fix("config", text=f"set {lack.name} before super().__init__() in the tokenizer's code, {_REVISION}"),
+    )  # fmt: skip
+    return [_finding(title, why, {"transformers": version}, fixes, error, by_base and version is not None, _EAGER_SEE)]
+
+
+def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """The attribute is new in the base class: the object's class was written for older releases if the installed one has it."""
+    version = version_of("transformers", facts)
+    if version is None or known.gone or not known.specifier.startswith(">="):
+        return []
+    since = known.specifier.removeprefix(">=").partition(",")[0]
+    if known.lacked_by(version):
+        return _without(lack, error, facts) if lack.owner.endswith("Config") and _have_it(lack.name, version)[0] else []
+    title = f"transformers asks for {known.what} since {since}, and {lack.owner} does not have it"
+    why = (
+        f"Releases before {since} do not have it, by published source. The code of {lack.owner} was written for one of them:"
+        " it does not call the method of its base class that sets it."
+    )
+    older = f"<{since}"
+    fixes = (
+        Fix(
+            "downgrade", "transformers", older, f"the releases that do not ask for {lack.name}",
+            f'pip install "transformers{older}"',
+        ),
+        Fix("config", text=_REVISION.removeprefix("or ")),
+    )  # fmt: skip
+    return [_finding(title, why, {"transformers": version}, fixes, error)]
+
+
+def _have_it(name: str, version: str) -> tuple[bool, str | None]:
+    """Whether models' configurations in a release have an attribute, and the last release up to it in which several got it."""
+    rows = [
+        each
+        for each in changes().of(name)
+        if each.package == "transformers" and each.kind in (table.MEMBER, table.FIELD) and each.owner.endswith("Config")
+        if each.module.startswith("transformers.models.")
+    ]
+    got = Counter(each.has[0] for each in rows if each.lacks and key_of(each.lacks[0]) < key_of(each.has[0]) <= key_of(version))
+    return any(version in each.has for each in rows), max(
+        (at for at, n in got.items() if n >= _SEVERAL), key=key_of, default=None
+    )
+
+
+def _without(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """A configuration or a model without an attribute that the package which failed expects of all of its kind."""
+    version = version_of("transformers", facts)
+    asking = next((name for name in reversed(meeting(error)) if name not in ("torch", MODELS_OWN)), None)
+    asked = None if asking is None else distribution_of_module(asking)
+    if not lack.owner.endswith(("Config", *_OF_MODELS)) or (version is None and asked is None):
+        return []
+    who = "The code" if asked is None else asked
+    title = f"{who} asks {lack.owner} for {lack.name}, and this class, which is not one of transformers, does not have it"
+    why = (
+        f"No release of transformers has {lack.owner}: it is from the model's own code, or from a project. That code was"
+        f" written for a transformers whose classes did not need {lack.name}, or under another name."
+    )
+    since = _have_it(lack.name, version)[1] if version is not None and lack.owner.endswith("Config") else None
+    older = None if since is None else f"<{since}"
+    if since is not None:
+        why = f"{why} By published source, configurations of several models have got it in {since}."
+    fixes = [
+        Fix(
+            "downgrade" if version else "pin",
+            "transformers",
+            older,
+            _RECORDED,
+            older and f'pip install "transformers{older}"',
+        ),
+        Fix("config", text=_REVISION.removeprefix("or ")),
+    ]
+    packages = {"transformers": version}
+    if asked not in (None, "transformers"):
+        packages[str(asked)] = version_of(str(asked), facts)
+        fixes.insert(0, Fix("upgrade", asked, None, "a release that supports this model", f"pip install -U {asked}"))
+    return [_finding(title, why, packages, tuple(fixes), error)]
+
+
+def _finding(
+    title: str, why: str, packages: dict[str, str | None], fixes: tuple[Fix, ...], error: RaisedError, sure: bool = False,
+    see: str = "https://huggingface.co/docs/transformers/custom_models",
+) -> Finding:  # fmt: skip
+    return Finding(
+        rule="symptom-own-code", origin="surface", verdict="hit" if sure else "possible", severity="error", effect="crash",
+        title=title, why=why, confidence="confirmed" if sure else "reported", packages=packages, fixes=fixes, evidence=(see,),
+        here=where(error),
+    )  # fmt: skip
