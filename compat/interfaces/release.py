@@ -272,7 +272,7 @@ class Names:
         return target
 
     def _provided(self, record: Module, name: str, depth: int) -> tuple[Meaning | None, bool]:
-        """Resolve a name from star imports or lazy tables; if not found, also return whether it may exist nevertheless."""
+        """Resolve a name from star imports or lazy tables; if not found, also return whether it may still exist."""
         unsure = False
         for star in record.stars:
             if star.partition(".")[0] not in self.surface.tops or self.surface.holds(star) != "source":
