@@ -10,14 +10,14 @@ does: which one is installed is for the user to say.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
 from compat.errors import InputError
 from compat.model import normalized
 from compat.records import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from compat.formats.listing import Choice, Listing
     from compat.model import Finding
 

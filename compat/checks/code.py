@@ -5,23 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
 from compat.errors import InputError
 from compat.interfaces.code.files import read_code
-from compat.interfaces.code.needs import Code, CodeNeed, CodeNeeds, follows, named
+from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, follows, named
 from compat.interfaces.code.releases import Releases
-from compat.interfaces.needs import verdict_on
+from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
 from compat.model import Environment, Finding, Fix, Location, normalized, of_no_index
 from compat.versions import is_version
-
-if TYPE_CHECKING:
-    from compat.interfaces.code.needs import CodeFile
-    from compat.interfaces.needs import Need
-
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
 """Packages whose classes are subclassed by other packages: code may use them without importing them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
 from compat.checks.interfaces import releases_in
@@ -16,11 +15,8 @@ from compat.checks.options import classes_of, finding_of, open_parsers
 from compat.interfaces.at_once import place_of
 from compat.interfaces.changes import Change, values
 from compat.interfaces.table import tracked
+from compat.model import Environment, Finding, Option, Workload
 from compat.records import record
-
-if TYPE_CHECKING:
-    from compat.model import Environment, Finding, Option, Workload
-
 
 _SAY_NOTHING = frozenset(
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compat.checks import named_devices
 from compat.formats.described import parse_described
@@ -13,11 +13,8 @@ from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import conjunction, holds
-from compat.versions import contains, key_of, ranges_of
-
-if TYPE_CHECKING:
-    from compat.rules.rule import Example, FixTemplate, Rule
-    from compat.versions import Key
+from compat.rules.rule import Example, FixTemplate, Rule
+from compat.versions import Key, contains, key_of, ranges_of
 
 
 @record(frozen=True)

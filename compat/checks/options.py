@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from compat.checks.code import fixes_of, lacked_by, releases
 from compat.checks.fix_commands import nearest_fixes
@@ -18,20 +18,16 @@ from compat.files import read_table
 from compat.interfaces.at_once import place_of
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds
 from compat.interfaces.code.renamed import taken
+from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import header_of, path_of, tracked
-from compat.model import Environment, Finding, Fix, Location
+from compat.interfaces.world import World
+from compat.model import Environment, Finding, Fix, Location, Option, Workload
 from compat.records import record
 from compat.syntax.python import syntax_tree
 from compat.workload.reading import SCRIPT
 from compat.workload.trainers import TRAINERS
-
-if TYPE_CHECKING:
-    from compat.interfaces.needs import Need
-    from compat.interfaces.world import World
-    from compat.model import Option, Workload
-
 
 _LLAMAFACTORY = ("ModelArguments", "DataArguments", "TrainingArguments", "FinetuningArguments", "GeneratingArguments")
 _LAUNCHER = "accelerate launch"

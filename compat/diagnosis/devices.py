@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from compat.checks.gpu_code import JETSON
 from compat.checks.questions import implied_by
 from compat.checks.torch_build import major, public, stack_of, torch_for
 from compat.checks.torch_variants import override_for
 from compat.diagnosis.frame_packages import version_of
-from compat.model import Environment, Fix
+from compat.model import Accelerator, Environment, Fix
 from compat.records import replace
+from compat.rules.facts import Facts
 from compat.tables.builds import TorchBuild, open_code_tables
 from compat.tables.declared import open_declared
 from compat.tables.hardware import branch_for
 from compat.versions import is_version, key_of
-
-if TYPE_CHECKING:
-    from compat.model import Accelerator
-    from compat.rules.facts import Facts
-
 
 _DRIVER_FOUND = re.compile(r"\(found version (?P<number>\d{4,6})\)")
 _CODE_OF_GPU = re.compile(r"sm_(?P<major>\d{1,2})(?P<minor>\d)")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
@@ -19,11 +18,9 @@ from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
 from compat.reports.wordings import Tag, Unfit, is_of_uv, unfit_in, unwrapped
+from compat.rules.facts import Facts
 from compat.tables.declared import Declared, fits, newest_python
 from compat.versions import is_version, key_of
-
-if TYPE_CHECKING:
-    from compat.rules.facts import Facts
 
 _UV = "https://docs.astral.sh/uv/concepts/"
 _PIP = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -31,8 +31,6 @@ from compat.syntax.yaml import Document, Value
 from compat.versions import is_version, ranges_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from compat.formats.edit.installer import Installer
 
 

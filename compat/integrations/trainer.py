@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformers import TrainerCallback
 
 from compat.integrations.guard import check_workload
-from compat.model import Workload
+from compat.model import Report, Workload
 from compat.records import replace
 from compat.workload.arguments import apply_all
 from compat.workload.draft import Draft
 from compat.workload.launch import from_variables, merge
 from compat.workload.trainers import trainer_of
-
-if TYPE_CHECKING:
-    from compat.model import Report
 
 _ARGUMENTS = "the trainer's arguments"
 _MODEL = "the trainer's model"

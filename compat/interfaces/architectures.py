@@ -7,14 +7,9 @@ release that was read, or by none.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from compat.interfaces.changes import values
+from compat.interfaces.changes import Change, values
 from compat.records import record
-
-if TYPE_CHECKING:
-    from compat.interfaces.changes import Change
-
 
 _REGISTRIES = {
     "vllm": re.compile(

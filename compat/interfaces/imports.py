@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
 from compat.interfaces.at_once import ENTRIES, REACHED, TIERS, importable
 from compat.interfaces.rows import E1, E2, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from compat.interfaces.at_once import Failing
     from compat.interfaces.release import Surface
     from compat.interfaces.rows import State

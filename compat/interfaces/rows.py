@@ -7,13 +7,14 @@ of code that runs later (``R``), and which of its modules import which (``X``), 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 from compat.files import read_table
 from compat.interfaces.at_once import importable, place_of
 from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
     from typing import Any, TypeAlias, TypedDict
 
     EvidenceRow: TypeAlias = tuple[int, str, int, bool]
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     ]
     """Package, mask of the releases that lack it, pairs of (mask of consumer releases, line), then the fields of a
     :class:`Row` from ``tier`` on. Read from JSON, so a list at run time."""
-
     State: TypeAlias = tuple[int, frozenset[str]] | None
     """Of a package in one environment: see :meth:`Rows.state`; ``None`` if it is not installed."""
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from compat.checks.fleet import STACK
+from compat.checks.fleet import STACK, Fleet, Judged
 from compat.errors import printable
+from compat.model import Environment, Finding
 from compat.output.markdown import escaped, finding_blocks
 from compat.output.terminal import finding_lines, seen_rows, sign_of, summary, wrapped
 from compat.records import record, replace
-
-if TYPE_CHECKING:
-    from compat.checks.fleet import Fleet, Judged
-    from compat.model import Environment, Finding
 
 _HOSTS = 60
 """Characters of a list of hosts on a terminal."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compat.machine.nvidia_smi import parse_list, parse_query, parse_table
+from compat.machine.system import Hardware
 from compat.model import Accelerator
 from compat.records import record, replace
 from compat.reports.findings import ONE_KIND, PHYSICAL, SAID, VISIBLE, Findings
@@ -15,10 +16,6 @@ from compat.reports.lines import Line
 from compat.reports.words import MOST_DEVICES, device, is_gpu, short_version, vendor_of, version_at
 from compat.workload.draft import UNKNOWN, whole
 from compat.workload.launch_config import LaunchConfig
-
-if TYPE_CHECKING:
-    from compat.machine.system import Hardware
-
 
 # --- NVIDIA's: nvidia-smi (table, list, query, -q), nvcc --version; also sglang's list of GPUs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compat.model import LAUNCHERS, SYSTEMS, normalized
 from compat.rules.rule import (
@@ -18,11 +18,7 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
 )
-from compat.versions import ranges_of
-
-if TYPE_CHECKING:
-    from compat.versions import Ranges
-
+from compat.versions import Ranges, ranges_of
 
 WORDS = {
     "os": "os",

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from compat.formats.edit.changes import Statement, requirement_for
+from compat.formats.edit.changes import Change, Statement, requirement_for
 from compat.formats.edit.dispatch import Span, edit_spans
-from compat.formats.edit.files import line_end
+from compat.formats.edit.files import Edit, Replacement, line_end
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table
@@ -21,13 +20,8 @@ from compat.formats.requirements.requirement import Unnamed, parse_requirement
 from compat.model import normalized
 from compat.records import replace
 from compat.redact import excerpt
-from compat.syntax.ini import parse_ini
+from compat.syntax.ini import Ini, IniOption, parse_ini
 from compat.syntax.toml import Places
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Edit, Replacement
-    from compat.syntax.ini import Ini, IniOption
 
 
 class Collected:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.edit.changes import requirement_for
+from compat.formats.edit.changes import Change, requirement_for
 from compat.formats.edit.dispatch import Span, edit_spans
+from compat.formats.edit.files import Edit, Replacement
+from compat.formats.edit.installer import Installer
 from compat.formats.include import NotRead
+from compat.formats.listing import Listing
 from compat.formats.project.inline import PythonScript
 from compat.formats.registry import Commands
 from compat.formats.requirements.lines import decode
@@ -18,12 +20,6 @@ from compat.formats.setuptools.code import Followed
 from compat.formats.setuptools.setup_cfg import Collected, read_configuration
 from compat.formats.setuptools.values import Text, Unknown, Value, lines_of
 from compat.syntax.python import Positions, parsed
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Edit, Replacement
-    from compat.formats.edit.installer import Installer
-    from compat.formats.listing import Listing
 
 
 class SetupPy(PythonScript):

@@ -6,18 +6,16 @@ import marshal
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from compat.errors import InputError
 from compat.files import content_of, keep, kept, place_in_cache, stamp_of
 from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
 from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
+from compat.interfaces.source.records import Module
 from compat.records import values_of
 from compat.syntax.python import Notebook, parsed
-
-if TYPE_CHECKING:
-    from compat.interfaces.source.records import Module
 
 LIMIT = 2 << 20
 """Maximum size of a script in bytes; larger files are generated."""
@@ -163,9 +161,8 @@ def read_notebook(path: str, name: str) -> CodeFile:
 # --- Records of scripts, stored in the user's cache with the hash of the source.
 
 
-if TYPE_CHECKING:
-    Stamp: TypeAlias = tuple[str | None, str, bool, bytes]
-    Record: TypeAlias = tuple[Module, tuple[Bound, ...], tuple[Field, ...]]
+Stamp: TypeAlias = "tuple[str | None, str, bool, bytes]"
+Record: TypeAlias = tuple[Module, tuple[Bound, ...], tuple[Field, ...]]
 
 
 def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record], *, is_package: bool = False) -> Record:

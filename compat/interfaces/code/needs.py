@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.interfaces.needs import Consumer, Need, Place, direct_needs, packages_of
 from compat.interfaces.release import SourceSurface
-from compat.interfaces.source.records import AVAILABLE, BRANCH, GUARDED
+from compat.interfaces.source.records import AVAILABLE, BRANCH, GUARDED, Module
 from compat.records import record, replace
-
-if TYPE_CHECKING:
-    from compat.interfaces.source.records import Module
 
 
 @record(frozen=True)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from compat.checks.fleet import Fleet
 from compat.model import Environment, Finding, Fix, Outcome, Report
 from compat.output.fleet import Ranged, screen_of
 from compat.output.graph import graph_of, picture
 from compat.output.html.page import REPORT, Child, Html, element, joined, link, page, raw
 from compat.output.terminal import flags_for, nothing_found, places_of, seen_rows, summary
-
-if TYPE_CHECKING:
-    from compat.checks.fleet import Fleet
-
 
 _PICTURES = 12
 """Findings of one report that get a picture."""
