@@ -32,6 +32,7 @@ REFUSED = "installers refuse these pins, which contradict each other"
 class Case:
     """The input to be fixed. ``file`` is its path, ``None`` for an environment; ``folders`` contain installed metadata.
 
+    ``one_by_one``: uv cannot resolve all extras and groups of the file together, so each is checked on its own.
     ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
     file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
     ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
@@ -60,6 +61,7 @@ class Case:
     listing: Listing | None = None
     asked_choices: Requested | None = None
     selection: str = ""
+    one_by_one: bool = False
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
@@ -68,7 +70,8 @@ class Case:
     @property
     def is_refused(self) -> bool:
         """Whether installers refuse the file as it is, because its pins contradict each other."""
-        return self.overrides is True and self.listing is not None and self.listing.kind == "requirements"
+        listing = self.listing
+        return self.overrides is True and listing is not None and listing.kind not in OVER_OTHERS and not listing.overridden
 
     @property
     def known(self) -> frozenset[str] | None:
@@ -181,12 +184,16 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
 
 def read_again(case: Case, listing: Listing, means: Means) -> Case:
     """The case of an edited file, for the same target: the selection with the most errors."""
+    from compat.checks.choices import one_by_one
     from compat.repair.subject import installed_by
 
+    listing = one_by_one(listing) if case.one_by_one else listing
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
     there = {(copy.name, copy.version) for copy in found.environment.distributions or ()}
+    told = [f"with {found.selection}" if each == f"with {case.selection}" else each for each in case.told]
+    unserved = tuple(each for each in case.unserved if there.issuperset(each.packages.items()))
     return replace(
         case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing,
-        selection=found.selection, unserved=tuple(each for each in case.unserved if there.issuperset(each.packages.items())),
+        selection=found.selection, told=tuple(each for each in told if each != "with "), unserved=unserved,
     )  # fmt: skip

@@ -129,7 +129,7 @@ def repaired(
         refused = f"uv cannot resolve this file: {case.unresolved}" if case.resolves is False or case.is_refused else ""
         case = case.without_note() if refused else case
         return Repair(case, (), Plan(proven=True, refused=refused), Written())
-    later = checks.uv and case.listing is not None and case.resolves is True and not checks.install
+    later = checks.uv and case.listing is not None and case.resolves is not None and not checks.install
     checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
     plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
     if errors and (not plan.stands or plan.left):
@@ -181,7 +181,7 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
     With the case of the edited file, if it was read.
     """
     unpinned = _unpinned(case, plan, planner)
-    if not unpinned or not case.resolves:
+    if not unpinned or case.resolves is None:
         return plan, None
     best = frozenset(need.name for each in planner.problem.recommended for need in each.alternatives[0])
     pinned: frozenset[str] = frozenset()
@@ -227,7 +227,8 @@ def _as_installed(case: Case, plan: Plan, after: Case) -> Plan:
         return plan
     there, now = _versions(case), _versions(after)
     named = {each.name: replace(each, implied=False) for each in plan.changes if each.name not in plan.along}
-    moved = sorted(name for name in (there.keys() | now.keys()) - named.keys() if there.get(name) != now.get(name))
+    known = there.keys() | now.keys() if case.resolves else there.keys()  # else it is unknown what was installed before
+    moved = sorted(name for name in known - named.keys() if there.get(name) != now.get(name))
     named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
     changes = tuple(named[name] for name in sorted(named))
     paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}

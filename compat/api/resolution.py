@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
-from compat.model import Distribution, Finding, Source, of_no_index
+from compat.model import Distribution, Finding, Source, normalized, of_no_index
 from compat.records import replace
 from compat.redact import excerpt
+from compat.repair.problem import UNRESOLVED
+from compat.repair.verify import NOT_FOUND
 
 if TYPE_CHECKING:
     from compat.index import Index
@@ -41,6 +44,10 @@ def completed(case: Case, means: Means) -> Case:
         other = closed(other, means) or resolved(other, means)
         if other.resolves:
             return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
+    if found.resolves is False and case.selection.startswith(("every extra", "everything but")) and not case.one_by_one:
+        alone = read_again(replace(case, one_by_one=True), case.listing, means)
+        note = f"uv cannot resolve {case.selection} together, so each extra and group is checked on its own: "
+        return completed(replace(alone, notes=(*alone.notes, note + excerpt(found.unresolved, 200))), means)
     return _with_others(case, found, means) if found.resolves is False else found
 
 
@@ -55,11 +62,38 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
     from compat.repair.target import Target
 
-    copies = [copy for copy in case.environment.distributions or () if copy.version is not None and not of_no_index(copy)]
-    pins = {copy.name: copy.version or "" for copy in copies}
+    pins = pins_of(case)
     lost = unserved(pins, Target(case.environment), means.index)
     found = resolved(case, means, spared=frozenset(lost)) if lost else refused
-    return replace(found, unserved=tuple(lost.values())) if found.resolves else refused
+    if found.resolves:
+        return replace(found, unserved=tuple(lost.values()))
+    if found.resolves is None or NOT_FOUND in found.unresolved or not pins.keys() - lost.keys():
+        return refused
+    return replace(found, unserved=(*lost.values(), refused_pins(pins, found.unresolved)))
+
+
+def pins_of(case: Case) -> dict[str, str]:
+    """The releases from an index that a file pins."""
+    copies = (copy for copy in case.environment.distributions or () if case.listed.get(copy.name) and not of_no_index(copy))
+    return {copy.name: copy.version for copy in copies if copy.version is not None}
+
+
+_PINNED = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)==")
+
+
+def refused_pins(pins: Mapping[str, str], why: str) -> Finding:
+    """The error that installers refuse these pins, with uv's reason."""
+    named = [name for name in dict.fromkeys(map(normalized, _PINNED.findall(why))) if name in pins]
+    texts = [f"{name} {pins[name]}" for name in named]
+    title = "No installer finds releases for these requirements"
+    if len(texts) > 1:
+        title = f"{', '.join(texts[:-1])} and {texts[-1]} cannot be installed together"
+    elif texts:
+        title = f"{texts[0]} cannot be installed with the other requirements"
+    return Finding(
+        rule=UNRESOLVED, origin="release", verdict="hit", severity="error", effect="install", title=title, why=why,
+        confidence="confirmed", packages=pins, facts=("python",), evidence=(_RESOLUTION,), here=why,
+    )  # fmt: skip
 
 
 def closed(case: Case, means: Means) -> Case | None:
@@ -192,6 +226,7 @@ def _as_built(copy: Distribution, taken: str | None) -> Distribution:
     return replace(copy, version=taken) if same else copy
 
 
+_RESOLUTION = "https://docs.astral.sh/uv/concepts/resolution/"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
 

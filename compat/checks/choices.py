@@ -76,6 +76,12 @@ def choice_sets(listing: Listing, requested: Requested, pairs: Sequence[tuple[in
     return list(seen.values())
 
 
+def one_by_one(listing: Listing) -> Listing:
+    """The listing with its optional extras and groups in conflict, so that each is selected on its own."""
+    optional = tuple(at for at, each in enumerate(listing.choices) if not each.default and each.kind in ("extra", "group"))
+    return replace(listing, conflicts=(optional,))
+
+
 def _environments(listing: Listing, requested: Requested) -> list[ChoiceSet]:
     sets = [ChoiceSet(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
     if requested.environment is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, LEVELS, Origin, Requires, Statement, contradiction
-from compat.repair.problem import DAYS_BACK, Problem, Recommended, family
+from compat.repair.problem import DAYS_BACK, UNRESOLVED, Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
@@ -46,22 +46,39 @@ def _reasons(
         fixed = {each.statement for each in solver.problem.recommended if _names(each, name)}
         lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed or name in each.packages]
         return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
-    current = solver.problem.current
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
-    about = [each for each in errors if name in each.packages]
+    about = [each for each in errors if name in each.packages and each.rule != UNRESOLVED]
     own = [each for each in about if any(fix.package == name for fix in each.fixes)]  # others concern what it requires
     if about and (own or not any(fix.package for each in about for fix in each.fixes)):
         return [f"{each.title} ({each.rule})" for each in own or about][:_MOST]
-    found = list(dict.fromkeys(each.statement.about(kept) for each in relaxation.forbidden if _breaks(each, name, kept)))
+    planned = {other: release.version for other, release in chosen.items()}
+    still = {each.statement for each in relaxation.forbidden if _breaks(each, name, planned)}  # holds in the plan, too
+    broken = (each for each in relaxation.forbidden if each.statement not in still and _breaks(each, name, kept))
+    found = list(dict.fromkeys(each.statement.about(kept) for each in broken))
     wishes = (*solver.problem.asked, *solver.problem.keep)
     found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
     found += [text for text, need in asking if not before.meets(need.specifier)]
-    found = found or [
-        f"{name} {before.version} requires {need.text}" for need in solver.needs.get(before, EMPTY).get("", ())
-        if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
-    ]  # fmt: skip
+    found = found or _held_back(solver, chosen, before)
     found = found or [f"recommended by {each.statement}" for each in solver.problem.recommended if _names(each, name)]
     return (found or [f"{each.title} ({each.rule})" for each in about])[:_MOST]
+
+
+def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -> list[str]:
+    """What an installed release requires that no release of another package in the plan allows, or the plan does not have."""
+    current = solver.problem.current
+    unmet = [
+        need for need in solver.needs.get(before, EMPTY).get("", ())
+        if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
+    ]  # fmt: skip
+    own = f"{before.name} {before.version} requires"
+    against = {
+        f"{own} {need.text}, {release.name} {release.told} requires {other.text}": release.name
+        for need in unmet for release in chosen.values() if release.name != before.name
+        for other in solver.needs.get(release, EMPTY).get("", ()) if other.name == need.name
+        and not any(each.meets(need.specifier) and each.meets(other.specifier) for each in solver.opened.get(need.name, ()))
+    }  # fmt: skip
+    listed = [text for text, name in against.items() if name in current]
+    return listed or [*against] or [f"{own} {need.text}" for need in unmet]
 
 
 def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:
@@ -124,9 +141,12 @@ def _contrast(solver: Solver, cost: tuple[int, ...], other: Solution) -> Contras
     return Contrast(changes, dict(zip(LEVELS, other.cost)), LEVELS[lost], cost[lost])
 
 
-def conflict(solver: Solver) -> tuple[Origin, ...]:
-    """The contradicting statements if no plan without an error exists, whatever was not read; else empty."""
-    return contradiction(solver.relaxation(strict=True, bound=True).clauses)
+def conflict(solver: Solver, elsewhere: Collection[str] = ()) -> tuple[Origin, ...]:
+    """The contradicting statements if no plan without an error exists, whatever was not read; else empty.
+
+    ``elsewhere`` are packages that an index which cannot be reached has other releases of.
+    """
+    return contradiction(solver.relaxation(strict=True, unread=solver.not_read.union(elsewhere)).clauses)
 
 
 def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.engine import ERRORS, LEVELS
 from compat.repair.explain import Contrast, conflict, lacking, next_best, reasons, relieving, said
-from compat.repair.problem import Problem, family, is_wheel, moves_major
+from compat.repair.problem import BESIDE, UNRESOLVED, Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
 from compat.repair.solve import Solution, Solver
@@ -211,10 +211,10 @@ class Planner:
                 raise
             return self._made(solver, by_uv, checks, explained=explained)
         if solution.chosen is None:
-            core, relief = self._contradiction(solver, self.errors)
+            core, relief, narrowed = self._contradiction(solver, self.errors)
             return Plan(
                 core=core, relief=relief, policies=self.problem.policy.said(), unread=solution.unread,
-                narrowed=self._universe.narrowed, proven=solution.decided,
+                narrowed=narrowed, proven=solution.decided,
             )  # fmt: skip
         by_uv = None if solution.optimal else self._by_uv(solver, self._errors_of(solution.chosen))  # not checked in time
         plan = self._made(solver, by_uv or solution, checks, explained=explained)
@@ -293,7 +293,8 @@ class Planner:
 
     def _seeds(self) -> list[str]:
         """The packages of the errors, whose releases are always read."""
-        return [name for each in self.errors for name in each.packages if name in self.problem.current]
+        found = (each for each in self.errors if each.rule != UNRESOLVED)
+        return [name for each in found for name in each.packages if name in self.problem.current]
 
     def _made(self, solver: Solver, solution: Solution, checks: Checks, *, explained: bool) -> Plan:
         chosen = solution.chosen or {}
@@ -308,14 +309,15 @@ class Planner:
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened) | solution.added
         changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
-        core, relief = self._contradiction(solver, left) if left and not solution.added else ((), "")
+        nothing: tuple[tuple[str, ...], str, Mapping[str, str]] = (), "", self._universe.narrowed
+        core, relief, narrowed = self._contradiction(solver, left) if left and not solution.added else nothing
         refused = self._refused(left) if changes else ""
         verified = self._verified(chosen, solver, checks, rules=rules) if changes and not refused else Verified(rules, None)
         source, steps = solution.left("source installs"), solution.left("release steps")
         cost = cost_of(changes, errors=len(left), source=source, steps=steps)
         return Plan(
             changes, cost, solution.optimal and solution.decided, self.problem.policy.said(),
-            verified, left, core, relief, solution.unread, self._universe.narrowed, self._assumed(chosen), chosen,
+            verified, left, core, relief, solution.unread, narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
             rebuilt=self._rebuilt(chosen),
         )  # fmt: skip
@@ -348,19 +350,25 @@ class Planner:
             return ""
         return f"no set of releases reduces the number of errors ({len(self.errors)} now, {len(left)} at best)"
 
-    def _contradiction(self, solver: Solver, left: tuple[Finding, ...]) -> tuple[tuple[str, ...], str]:
-        """The contradiction that prevents a plan without errors, and the requirement whose removal would allow one.
+    def _contradiction(
+        self, solver: Solver, left: tuple[Finding, ...]
+    ) -> tuple[tuple[str, ...], str, Mapping[str, str]]:  # fmt: skip
+        """The contradiction that prevents a plan without errors, the requirement whose removal would allow one, and the
+        vendors' indexes that were not reached, unless it holds whatever they have.
 
         Newer releases of the packages of the errors ``left`` that are only for other Pythons are part of it.
         """
-        core = conflict(solver)
+        narrowed = self._universe.narrowed
+        whatever = conflict(solver, ("torch", *BESIDE, *narrowed)) if narrowed else ()
+        narrowed = {} if whatever else narrowed
+        core = whatever or conflict(solver)
         if not core:
-            return (), ""  # what was not read might contain a solution
+            return (), "", narrowed  # what was not read might contain a solution
         deadline = monotonic() + _RELIEF
         eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
         reasons_of_none = lacking(core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or ())
-        return (*said(core, solver.opened), *reasons_of_none, *others), "" if eased is None else eased[0]
+        return (*said(core, solver.opened), *reasons_of_none, *others), "" if eased is None else eased[0], narrowed
 
     def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
         """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""

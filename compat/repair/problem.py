@@ -37,6 +37,8 @@ _CALENDAR = 1900
 MOST = 1_000
 """Maximum number of candidates of one package: real ones have a few hundred that are not too old, and each may be read."""
 _NEAREST, _NEWEST = 500, 100
+UNRESOLVED = "unresolvable-pins"
+"""The rule of the finding that installers refuse the pins of a file, about all of them: moving any may resolve it."""
 OLD = 730
 """Days between uploads after which an added package counts as old, relative to the newest installed release."""
 
@@ -171,6 +173,11 @@ class Problem:
     def staying(self) -> frozenset[str]:
         """Packages that must stay: those requested or not required by others, unless the fix of a finding removes them."""
         return (self.direct | self.alone) - self.unwanted
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether installers refuse what is listed, so that no requirement may stay unmet."""
+        return any(each.rule == UNRESOLVED for each in self.unserved)
 
     @property
     def complete(self) -> bool:

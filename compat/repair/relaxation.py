@@ -262,7 +262,7 @@ class Relaxation:
         missing if the list is complete.
         """
         other = self.problem.current.get(need.name)
-        if other is not None and satisfies(other.version, need.specifier):
+        if self.problem.unresolved or (other is not None and satisfies(other.version, need.specifier)):
             return ()
         self._package(need.name)
         wrong = frozenset((release.name, need.name)) in self.problem.violated

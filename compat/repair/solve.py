@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from time import monotonic
 
 from compat.model import normalized
@@ -126,13 +126,12 @@ class Solver:
         other._strict = True
         return other
 
-    def relaxation(self, *, strict: bool = False, bound: bool = False) -> Relaxation:
+    def relaxation(self, *, strict: bool = False, unread: Collection[str] = ()) -> Relaxation:
         """The clauses of the data read so far; ``strict``: plans with errors are not allowed, whatever else they cost.
 
-        ``bound``: a lower bound, in which what could not be read or is not a candidate satisfies everything.
+        ``unread`` are packages that may have other releases, which satisfy everything: with those it is a lower bound.
         """
         strict = strict or self._strict
-        unread = self._not_read() if bound else ()
         relaxation = Relaxation(self.problem, self.opened, self.needs, strict=strict, unread=unread)
         known = {name: relaxation.releases(name) for name in relaxation.at}
         current = {name: release for name, release in self.problem.current.items() if name in known}
@@ -225,19 +224,20 @@ class Solver:
         chosen = self._releases(relaxation.chosen(model.true), relaxation)
         return Solution(chosen, model.cost, model.optimal, relaxation, unread, rounds, decided=decided)
 
-    def _not_read(self) -> frozenset[str]:
+    @property
+    def not_read(self) -> frozenset[str]:
         """The packages of which not every release is a candidate because it was not read."""
         unknown = self.universe.unknown  # by package or file
         return frozenset((*self.limited, *unknown, *(normalized(each.partition("-")[0]) for each in unknown)))
 
     def _may_matter(self, model: Model | None) -> bool:
         """Whether what was not read could make a difference to the changes of the cheapest model."""
-        if not self._not_read():
+        if not self.not_read:
             return False
         if model is not None and not model.optimal:
             return True
         try:
-            bound = best(self.relaxation(bound=True).clauses, monotonic() + _LAST)
+            bound = best(self.relaxation(unread=self.not_read).clauses, monotonic() + _LAST)
         except TimeoutError:
             return True
         if model is None or bound is None:
