@@ -80,6 +80,7 @@ class _WorkflowJob:
         self.table = table
         self.unread: dict[int, str] = {}
         """What was not read, by line."""
+        self.elsewhere: dict[int, str] = {}
         outer = variables_of(document, table.get("\0env"), "env")
         self.variables = {**outer, **variables_of(document, table.get("env"), "env")}
 
@@ -99,6 +100,7 @@ class _WorkflowJob:
         for step in self._own_steps():
             run = step.get("run")
             shell = self.document.text(step.get("shell"), "shell") or self._default("shell")
+            self._note_action(step)
             if run is None or not run.is_text or (shell.split() or [""])[0] not in _SHELLS_OF_STEPS:
                 if run is not None and mentions_install(str(run.content)):
                     self.unread[run.line] = (
@@ -110,6 +112,15 @@ class _WorkflowJob:
             )
             variables = {**self.variables, **variables_of(self.document, step.get("env"), "env")}
             yield _WorkflowStep(run, "if" not in step, directory or None, variables)
+
+    def _note_action(self, step: Table) -> None:
+        """Name an action that is given an install command, or is part of the project."""
+        for key, value in self.document.table(step.get("with"), "with").items():
+            if value.is_text and mentions_install(str(value.content)):
+                self.unread[value.line] = f"what the action installs was not read ({excerpt(key, 40)})"
+        action = step.get("uses")
+        if action is not None and str(action.content).startswith("./"):
+            self.elsewhere[action.line] = f"what the action {excerpt(str(action.content), 60)} installs was not read"
 
     def listing(self) -> Listing:
         document = self.document
@@ -123,6 +134,8 @@ class _WorkflowJob:
             job.run(script, step.variables)
         for line, problem in self.unread.items():
             job.files.not_read(f"{self.file.path}:{line}", problem)
+        for line, remark in self.elsewhere.items():
+            job.files.not_here(f"{self.file.path}:{line}", remark)
         if "uses" in self.table:
             job.files.not_here(f"{self.file.path}:{self.table['uses'].line}", "the workflow that the job uses was not read")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something

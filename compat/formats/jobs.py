@@ -14,11 +14,11 @@ from compat.errors import InputError, printable
 from compat.formats.docker.base_images import known_stack, server_of
 from compat.formats.entrypoint import is_job, read_job, started
 from compat.formats.include import WorkingFolders
-from compat.formats.installs.files import InstallFiles
+from compat.formats.installs.files import InstallFiles, selected
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, alternatives
 from compat.formats.installs.unread import mentions_install
-from compat.formats.installs.words import Command, Install, requirement
+from compat.formats.installs.words import Command, Install, LockInstall, requirement
 from compat.formats.listing import Listing
 from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Accelerator, Environment, Workload
@@ -250,6 +250,14 @@ class Job:
             self.requirements(text.split(None, 1)[1], line)
         elif found is not None:
             self.step(Install(requirements=(found,)), line)
+
+    def lock(self, listing: Listing) -> None:
+        """Install all that a listing has."""
+        self._installs.lock(selected(listing, LockInstall(listing.file)))
+        for note in listing.notes:
+            self.files.notes[note] = None
+        self.files.unread.update(dict.fromkeys(listing.unread))
+        self.files.elsewhere.update(dict.fromkeys(listing.elsewhere))
 
     def step(self, install: Install, line: int) -> None:
         """Apply one install command."""

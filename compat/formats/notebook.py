@@ -86,6 +86,8 @@ class NotebookSteps:
         if code.shell is not None:
             lines = list(zip(cell.places[code.shell :], cell.lines[code.shell :]))
             self._shell(lines, None, self.steps)
+        elif code.source is None and mentions_install("\n".join(cell.lines)):
+            self.unread[cell.number] = f"what the cell installs was not read ({excerpt(cell.lines[0], 40)})"
         elif code.source is not None and code.source.strip():
             self._ends = {first: last for first, last, _ in code.commands}
             try:
@@ -225,7 +227,9 @@ class NotebookSteps:
         text = operands[0]
         if name in ("run_line_magic", "run_cell_magic"):
             name, text = ("set_env" if text in ("env", "set_env") else "system"), " ".join(operands)
-            if operands[0] in ("bash", "sh"):
+            if operands[0] == "run":
+                text = f"python {' '.join(operands[1:])}"
+            elif operands[0] in ("bash", "sh"):
                 text = "\n".join(operands[2:])
         if name == "set_env":
             variable, _, value = text.removeprefix("set_env ").removeprefix("env ").replace("=", " ", 1).strip().partition(" ")

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.containers import container_listings, image_of_job
+from compat.formats.include import NotRead
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, Placed, Script, check_size, count_of, unread_installs
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import replace
+from compat.redact import excerpt
 from compat.syntax.makefile import MakeText
 from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED
@@ -166,24 +169,48 @@ class Makefile(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         check_size(path, text, "a Makefile")
         make = MakeText(text)
+        variables = {name: make.expanded(make.variables[name]) for name in make.exported if name in make.variables}
         found = []
         size = 0
-        for target in make.targets:
+        for targets in make.roots():
             job = Job(path)
-            for lines in target.recipe:
+            self._note_includes(job, make)
+            for lines in (lines for target in targets for lines in target.recipe):
+                for call in {text for line in lines for text in make.calls(line.text) if mentions_install(text)}:
+                    job.files.not_read(f"{path}:{lines[0].number}", f"what {excerpt(call, 60)!r} installs was not read")
+                if any(make.is_unknown(line.text) for line in lines):
+                    job.files.not_here(f"{path}:{lines[0].number}", "what a function of make installs was not read")
                 expanded = tuple(Placed(each.number, make.expanded(each.text), None) for each in lines)
                 size += sum(len(each.text) for each in expanded)
                 if size > _WIDEST:
                     raise InputError(f"its variables expand to more than {_WIDEST // 1024} KiB", path, lines[0].number)
-                job.run(Script(expanded))
+                job.run(Script(expanded), variables)
             job.start_last_command(only_jobs=True)
-            label = f"target {target.name}"
+            label = f"target {targets[-1].name}"
             containers = [replace(each, label=f"{label}, {each.label}") for each in container_listings(job, self.kind)]
             found += [job.listing(self.kind, label=label, context=Environment()), *containers]
         kept = tuple(
             each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
         )
-        return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
+        if kept:
+            return kept
+        job = Job(path)
+        self._note_includes(job, make)
+        return (replace(
+            job.listing(self.kind, context=Environment()), notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text),
+        ),)  # fmt: skip
+
+    def _note_includes(self, job: Job, make: MakeText) -> None:
+        """Name the included files that may install something, or that are missing."""
+        for number, name, optional in make.includes:
+            try:
+                text = job.files.find(name, None, "include").content.decode("utf-8", "replace")
+            except NotRead as reason:
+                if not optional and "$" not in name:
+                    job.files.not_here(f"{job.path}:{number}", f"{name} was not read: {reason}")
+                continue
+            if mentions_install(text):
+                job.files.not_here(f"{job.path}:{number}", f"what {name} installs was not read: check that file")
 
     def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped

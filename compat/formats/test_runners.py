@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.values import Values
-from compat.formats.jobs import Job, check_size, known_version
+from compat.formats.jobs import Job, Placed, Script, check_size, known_version
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.formats.requirements.file import read_requirements
@@ -49,23 +50,34 @@ class Tox(Format):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         check_size(path, text, "a tox.ini")
         ini = parse_ini(text, path)
-        found: dict[tuple[tuple[int, str], ...], list[str]] = {}
+        found: dict[tuple[tuple[Placed, ...], tuple[Placed, ...]], list[str]] = {}
         for name in _environments(ini):
-            lines = tuple((line.number, wanted) for line, wanted in _deps(ini, name))
-            found.setdefault(lines, []).append(name)
-        listings = []
-        for lines, names in found.items():
-            if not lines:
+            lines = tuple(Placed(line.number, wanted, None) for line, wanted in _deps(ini, name))
+            found.setdefault((lines, _commands(ini, name)), []).append(name)
+        listings: list[Listing] = []
+        started = {commands: _started(path, commands) for _, commands in found}
+        merged: dict[tuple[tuple[Placed, ...], tuple[Placed, ...]], list[str]] = {}
+        for (lines, commands), names in found.items():
+            merged.setdefault((lines, commands if started[commands] else ()), []).extend(names)
+        for (lines, commands), names in merged.items():
+            if not lines and not commands:
                 continue
-            texts = "\n".join(text for _, text in lines)
+            texts = "\n".join(line.text for line in lines)
             label = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             pythons = {_python(name) for name in names}
-            for listing in read_requirements(path, texts, [number for number, _ in lines]):
+            for listing in read_requirements(path, texts, [line.number for line in lines]):
                 python = pythons.pop() if len(pythons) == 1 else None
+                whole = _started(path, commands, listing) or listing
                 listings.append(replace(
-                    listing, kind=self.kind, label=f"environment {label}", complete=False,
+                    whole, kind=self.kind, label=f"environment {label}", complete=False,
                     requires_python=f"=={python}.*" if python else None,
                 ))  # fmt: skip
+        unread = tuple(
+            f"{path}:{options['conda_deps'].line}: conda_deps was not read"
+            for options in ini.values()
+            if "conda_deps" in options
+        )
+        listings += [Listing(path, self.kind, unread=unread)] if unread else []
         return tuple(listings) or (Listing(path, self.kind, notes=(f"{path}: no environment lists a dependency",)),)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
@@ -79,7 +91,51 @@ def _environments(ini: Ini) -> list[str]:
     listed = tox.get("envlist") or tox.get("env_list")
     names = [name for line in listed.lines for part in _parts(line.text) for name in _braces(part)] if listed else []
     names += [section.partition(":")[2] for section in ini if section.startswith("testenv:")]
-    return list(dict.fromkeys(name.strip() for name in (names or ["testenv"]) if name.strip()))[:_MOST]
+    if not names:  # tox -e FACTOR
+        deps = ini.get("testenv", {}).get("deps")
+        conditions = [_divided(line.text)[0] for line in deps.lines] if deps else []
+        names = [
+            "testenv",
+            *(each for text in conditions for part in _parts(text) for each in _braces(part) if "!" not in each),
+        ]
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))[:_MOST]
+
+
+_COMMANDS = ("install_command", "commands_pre", "commands", "commands_post")
+_SUBSTITUTION = re.compile(r"\{([^{}]*)\}")
+
+
+def _commands(ini: Ini, name: str) -> tuple[Placed, ...]:
+    """Return the commands of an environment as shell text; what only tox knows is a variable."""
+    found: list[Placed] = []
+    for key in _COMMANDS:
+        section = next((each for each in (f"testenv:{name}", "testenv") if key in ini.get(each, {})), None)
+        for line, text in _lines(ini, section, key, set(name.split("-")), 0) if section else ():
+            placed = Placed(line.number, _SUBSTITUTION.sub(_substituted, text.lstrip("-! ")), None)
+            if found and found[-1].text.endswith("\\"):
+                found[-1] = replace(found[-1], text=f"{found[-1].text[:-1]} {placed.text}")
+            else:
+                found.append(placed)
+    return tuple(found)
+
+
+def _substituted(found: re.Match[str]) -> str:
+    name, colon, default = found[1].partition(":")
+    if name in ("envpython", "env_python"):
+        return "python"
+    if name in ("opts", "packages", "toxinidir", "tox_root", "envbindir", "env_bin_dir"):
+        return "" if name in ("opts", "packages") else "."
+    return default if name == "posargs" and colon else "$POSARGS" if name == "posargs" else "${TOX}"
+
+
+def _started(path: str, commands: tuple[Placed, ...], installed: Listing | None = None) -> Listing | None:
+    """Return what commands install beside the dependencies that are installed before; ``None`` if they install nothing."""
+    job = Job(path)
+    if installed is not None:
+        job.lock(installed)
+    for line in commands:
+        job.run(Script((line,)))
+    return job.listing("tox", context=Environment()) if commands and job.is_relevant else None
 
 
 def _parts(text: str) -> list[str]:
@@ -110,7 +166,12 @@ def _deps(ini: Ini, name: str) -> Iterator[tuple[IniLine, str]]:
     for section in (f"testenv:{name}", "testenv"):
         if "deps" in ini.get(section, {}):
             yield from _lines(ini, section, "deps", set(name.split("-")), 0)
-            return
+            break
+    for section in (f"testenv:{name}", "testenv"):
+        if "constraints" in ini.get(section, {}):
+            for line, text in _lines(ini, section, "constraints", set(name.split("-")), 0):
+                yield line, text if text.startswith("-c") else f"-c {text}"
+            break
 
 
 def _lines(ini: Ini, section: str, key: str, factors: set[str], depth: int) -> Iterator[tuple[IniLine, str]]:
@@ -181,7 +242,7 @@ class Nox(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = _NoxFile(path, text)
         found = tuple(file.listing(session, self.kind) for session in file.sessions)
-        kept = tuple(each for each in found if each.entries or each.unread)
+        kept = tuple(each for each in found if each.entries or each.unread or each.elsewhere)
         return kept or (Listing(path, self.kind, notes=(f"{path}: no session installs a package by name",)),)
 
     def collect(self, script: InstallScript) -> None:
@@ -227,11 +288,22 @@ class _NoxFile:
     def listing(self, session: ast.FunctionDef, kind: str) -> Listing:
         job = Job(self.path)
         for call, start in self.calls(session):
-            words = ["${...}" if isinstance(each, ast.Starred) else self._values.text(each) for each in call.args]
+            words = [word for each in call.args for word in self._words(each)]
             install = install_of([*start, *words], {})
             if install is not None:
                 job.step(install, call.lineno)
+            elif not start and words:
+                line = " ".join(f'"{word}"' if "$" in word else shlex.quote(word) for word in words)
+                job.run(Script((Placed(call.lineno, line, None),)))
         return job.listing(kind, label=f"session {session.name}", context=Environment(python=self._python(session)))
+
+    def _words(self, node: ast.expr) -> list[str]:
+        """Return the words of an argument; whoever runs nox decides the positional arguments of the session."""
+        if not isinstance(node, ast.Starred):
+            return [self._values.text(node)]
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "posargs":
+            return ["$POSARGS"]
+        return self._values.listed(node.value) or ["${...}"]
 
     def _python(self, session: ast.FunctionDef) -> str | None:
         """Return the Python of a session that runs with only one."""

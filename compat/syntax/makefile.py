@@ -9,6 +9,9 @@ from compat.records import record
 
 _VARIABLE = re.compile(r"(?:export\s+)?([A-Za-z_][\w.-]*)\s*(?::{0,3}|[?+])=\s*(.*)")
 _REFERENCE = re.compile(r"\$(?:\(([\w.-]+)\)|\{([\w.-]+)\}|(\$))")
+_FUNCTION = re.compile(r"\$[({](?:(call|eval|foreach|if|or|and|shell)\s+([\w.-]*)|([\w.-]+)[)}])")
+_MOST = 300
+"""Targets that one target needs, and targets that are read on their own."""
 _DEEPEST = 5
 _LONGEST = 10_000
 """Characters of a line in which variables are replaced."""
@@ -40,20 +43,49 @@ class MakeText:
     def __init__(self, text: str) -> None:
         self.variables: dict[str, str] = {}
         self.targets: list[Target] = []
+        self.defines: dict[str, str] = {}
+        """The texts of ``define NAME … endef``."""
+        self.includes: list[tuple[int, str, bool]] = []
+        """The included files: line, name, and whether make goes on without it."""
+        self.exported: set[str] = set()
+        self._open: str | None = None
         offset, joins = 0, False
         for number, whole in enumerate(text.splitlines(keepends=True), 1):
             line, start = whole.rstrip("\r\n"), offset
             offset += len(whole)
-            if line.startswith("\t") and self.targets:
+            if line.startswith("\t") and self.targets and self._open is None:
                 joins = self._add(line, number, start, joins=joins)
                 continue
             joins = False
+            if self._is_directive(line, number):
+                continue
             variable = _VARIABLE.match(line)
             names, colon, needs = line.partition(":")
             if variable is not None:
                 self.variables.setdefault(variable[1], variable[2].partition(" #")[0].strip())
             elif colon and names.strip() and line[0] not in ".# \t" and "=" not in names:
                 self.targets.append(Target(names.split()[0], needs.lstrip(":").partition(";")[0].partition("#")[0].split()))
+
+    def _is_directive(self, line: str, number: int) -> bool:
+        """Record ``define`` and ``include``; return whether a line belongs to one of them."""
+        words = line.split()
+        first = words[0] if words else ""
+        if self._open is not None:
+            if first == "endef":
+                self._open = None
+            else:
+                self.defines[self._open] += f"{line}\n"
+        elif first == "define" and len(words) > 1:
+            self._open = words[1]
+            self.defines[self._open] = ""
+        elif first in ("include", "-include", "sinclude"):
+            self.includes += [(number, name, first != "include") for name in words[1:]]
+        elif first == "export":
+            self.exported.update(word.partition("=")[0].rstrip(":?+") for word in words[1:2])
+            return False
+        else:
+            return False
+        return True
 
     def _add(self, line: str, number: int, start: int, *, joins: bool) -> bool:
         """Add a line to the last recipe; return whether the next one continues it."""
@@ -88,22 +120,58 @@ class MakeText:
             at = found.end()
         yield f"{line.text[at:]}\n", list(range(start + at, start + len(line.text) + 1))
 
+    def calls(self, text: str) -> list[str]:
+        """Return the texts from which functions of make compute commands: those of ``define``, else the line itself."""
+        found: list[str] = []
+        for call in _FUNCTION.finditer(text):
+            name = call[2] if call[1] in ("call", "eval") else call[3] or ""
+            found.append(self.defines.get(name, "" if call[3] else text))
+        return [each for each in found if each]
+
+    def is_unknown(self, text: str) -> bool:
+        """Whether a line calls a function that the file does not define."""
+        calls = (call for call in _FUNCTION.finditer(text) if call[1] == "call")
+        return any(call[2] not in self.defines and call[2] not in self.variables for call in calls)
+
+    def roots(self) -> list[list[Target]]:
+        """Return the targets that no other target needs, each after all that it needs; rules of one name belong together."""
+        by_name: dict[str, list[Target]] = {}
+        for target in self.targets:
+            by_name.setdefault(target.name, []).append(target)
+        needed = {need for target in self.targets for need in target.needs if need != target.name}
+        first = [name for name in by_name if name not in needed] or list(by_name)
+        return [self._in_order(name, by_name) for name in first[:_MOST]]
+
+    def _in_order(self, goal: str, by_name: dict[str, list[Target]]) -> list[Target]:
+        found: list[Target] = []
+        waiting, seen, done = [goal], set[str](), set[str]()
+        while waiting and len(seen) < _MOST:
+            name = waiting.pop()
+            if name in done or name not in by_name:
+                continue
+            if name in seen:
+                done.add(name)
+                found += by_name[name]
+                continue
+            seen.add(name)
+            needs = [need for target in by_name[name] for need in target.needs if need not in seen]
+            waiting += [name, *reversed(needs)]
+        return found
+
     def commands(self, goals: Sequence[str]) -> str:
         """Return the shell text of targets (by default, of the first one) after the targets they need, each in a subshell."""
         by_name: dict[str, list[Target]] = {}
         for target in self.targets:
             by_name.setdefault(target.name, []).append(target)
-        waiting = list(reversed(goals or [target.name for target in self.targets[:1]]))
         parts: list[str] = []
-        seen: set[str] = set()
         size = 0
-        while waiting and size < _WIDEST:
-            name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
-                waiting += [name, *(need for target in reversed(by_name.get(name, ())) for need in reversed(target.needs))]
-                continue
-            for lines in (lines for target in by_name.pop(name, ()) for lines in target.recipe):
-                parts.append("(" + "\n".join(self.expanded(line.text) for line in lines) + "\n)")
-                size += len(parts[-1])
+        seen: set[str] = set()
+        for goal in goals or [target.name for target in self.targets[:1]]:
+            for target in self._in_order(goal, by_name):
+                for lines in target.recipe if target.name not in seen else ():
+                    parts.append("(" + "\n".join(self.expanded(line.text) for line in lines) + "\n)")
+                    size += len(parts[-1])
+                    if size > _WIDEST:
+                        return "\n".join(parts)
+            seen.update(target.name for target in self._in_order(goal, by_name))
         return "\n".join(parts)

@@ -146,6 +146,21 @@ def test_what_somebody_else_decides_is_undecided_with_strict(name: str, text: st
         ("job.yaml", f"apiVersion: tekton.example/v1\nkind: Task\nspec:\n  steps:\n  - name: a\n    script: |\n      pip install {BAD}\n", 3),
         (".gitlab-ci.yml", f"a:\n  script: [echo]\n  after_script: [pip install {BAD}]\n", 3), ("ci.yml", f"{STEPS}    - run: bash other.sh\n", 1),
         ("Makefile", f"define X\npip install {BAD}\nendef\ninstall:\n\t$(X)\n", 3), ("Makefile", f"install: ; pip install {BAD}\n", 3),
+        ("Makefile", f"i: ; true\nX = $(call run,pip install {BAD})\nj:\n\t$(call run,pip install {BAD})\n", 3), ("Makefile", "include other.mk\n", 0),
+        ("Makefile", f"a:\n\tpip install {BAD.split()[0]}\nb:\n\tpip install {BAD.split()[1]}\nall: a b\n", 1),
+        ("Makefile", f"i::\n\tpip install {BAD.split()[0]}\ni::\n\tpip install {BAD.split()[1]}\n", 1),
+        ("Makefile", f"define X\npip install {BAD}\nendef\na:\n\tpip install torch\nb:\n\t$(X)\n", 3),
+        ("tox.ini", f"[testenv]\ncommands = pip install {BAD}\n", 1), ("tox.ini", f"[testenv]\ncommands_pre =\n  pip install \\\n    {BAD}\n", 1),
+        ("tox.ini", f"[testenv]\ninstall_command = pip install {BAD} {{opts}} {{packages}}\n", 1), ("tox.ini", "[testenv]\ncommands = bash other.sh\n", 1),
+        ("tox.ini", f"[testenv]\ndeps = {BAD.split()[0]}\ncommands = pip install {BAD.split()[1]}\n", 1), ("tox.ini", "[testenv]\ncommands = pytest\n", 0),
+        ("tox.ini", f"[testenv]\ndeps =\n  x: {BAD.split()[0]}\n  x: {BAD.split()[1]}\n", 1), ("tox.ini", "[testenv]\nconda_deps = torch\n", 3),
+        ("tox.ini", "[testenv]\ndeps =\n  transformers\n  huggingface-hub\nconstraints = r.txt\n", 1), ("tox.ini", "[testenv]\ncommands = python install.py\n", 3),
+        ("noxfile.py", f"import nox\n@nox.session\ndef a(s):\n  s.run('bash', '-c', 'pip install {BAD}')\n", 1),
+        ("noxfile.py", f"import nox\nD = {BAD.split()!r}\n@nox.session\ndef a(s):\n  s.install(*D)\n", 1),
+        ("noxfile.py", "import nox\n@nox.session\ndef a(s):\n  s.run('make', '-f', 'other.mk')\n", 1),
+        ("ci.yml", f"{STEPS}    - uses: a/retry@v1\n      with: {{command: 'pip install {BAD}'}}\n", 3), ("ci.yml", f"{STEPS}    - uses: ./local\n", 0),
+        ("Dockerfile", f"{IMAGE}SHELL [\"python\", \"-c\"]\nRUN import os; os.system('pip install {BAD}')\n", 3),
+        ("Dockerfile", f"{IMAGE}SHELL [\"/bin/bash\", \"-lc\"]\nRUN pip install {BAD}\n", 1),
         ("Makefile", "D=$(shell cat r.txt)\ninstall:\n\tpip install $(D)\n", 3), ("Makefile", "# pip install torch\ninstall:\n\techo pip install torch\n", 0),
         ("Dockerfile", f"{IMAGE}RUN <<E\n#!/usr/bin/env python3\nimport os\nos.system('pip install {BAD}')\nE\n", 3),
         ("Dockerfile", f"{IMAGE}COPY . .\nRUN pip install -r pipe.txt\n", 3), ("Dockerfile", f"{IMAGE}COPY . .\nRUN pip install -r dangling.txt\n", 3),
@@ -162,3 +177,19 @@ def test_other_places_of_install_commands(name: str, text: str, wanted: int, tmp
 
 def test_a_script_that_starts_itself_is_read_once(tmp_path: Path) -> None:
     assert checked(tmp_path, "run.sh", "source run.sh\n" * 2000 + "pip install torch==2.6.0\n") == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "Makefile", "Dockerfile", "ci.yml", "run.sh", "tox.ini", "environment.yml", "setup.py"]
+)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "latin-1"])
+def test_other_encodings_are_not_passed_over(name: str, encoding: str, tmp_path: Path) -> None:
+    text = f"# caf\xe9\n{LINES if name == 'requirements.txt' else IMAGE if name == 'Dockerfile' else 'install:'}\n"
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    wanted = (1, 2) if name == "requirements.txt" else (2,)  # pip decodes UTF-16 with a byte order mark
+    assert main(["check", name]) in wanted
+
+
+@pytest.mark.parametrize(("name", "text"), [("ci.yml", f"{STEPS}    - uses: ./local\n"), ("Makefile", "include other.mk\n")])
+def test_other_files_of_the_project_are_undecided_with_strict(name: str, text: str, tmp_path: Path) -> None:
+    assert checked(tmp_path, name, text, "--strict") == 3

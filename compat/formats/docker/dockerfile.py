@@ -21,6 +21,7 @@ from compat.model import EMPTY, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, is_secret
 from compat.syntax.shell import written_words
+from compat.workload.wrappers import SHELLS, program_name
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _MOST_STAGES = 200
+_SHELLS = (*SHELLS, "pwsh", "powershell", "cmd")
 _MOST_TRIGGERS = 20
 _NOTHING = ("EXPOSE", "HEALTHCHECK", "LABEL", "MAINTAINER", "STOPSIGNAL", "USER", "VOLUME", "CROSS_BUILD")
 """Instructions that do not affect the software."""
@@ -150,7 +152,10 @@ class _Reader:
             if len(stage.triggers) >= _MOST_TRIGGERS:
                 raise InputError(f"expected at most {_MOST_TRIGGERS} ONBUILD in a stage", self.path, instruction.line)
             stage.triggers.append(replace(instruction, name=name.upper(), text=text.strip(), words=json_words(text)))
-        elif instruction.name == "SHELL" or instruction.name in _NOTHING:
+        elif instruction.name == "SHELL":
+            words = instruction.words or ()
+            stage.other_shell = bool(words) and not any(program_name(word) in _SHELLS for word in words)
+        elif instruction.name in _NOTHING:
             return
         elif self.dockerfile.template or "docker/dockerfile" not in (self.dockerfile.syntax or "docker/dockerfile"):
             stage.not_read(instruction.line, f"{excerpt(instruction.name, 30)} is an unknown instruction")

@@ -147,6 +147,8 @@ class Stage:
         self.line = line
         self.used = False
         self.own_command = False
+        self.other_shell: bool = parent is not None and parent.other_shell
+        """Whether ``RUN`` passes its text to something else than a shell."""
         self.triggers: list[Instruction] = []
         self.files: ImageFiles = ImageFiles(path, context, None if parent is None else parent.files)
         self.installs: Installs = Installs(self.files) if parent is None else parent.installs.copied(self.files)
@@ -226,6 +228,10 @@ class Run:
     def read(self) -> None:
         """Apply what the instruction installs to the stage."""
         instruction, known = self.instruction, self.stage.known()
+        if self.stage.other_shell and instruction.words is None:
+            if mentions_install(instruction.text):
+                self.stage.not_read(instruction.line, "what the RUN installs was not read: SHELL is no shell")
+            return
         text = instruction.text if instruction.words is None else " ".join(instruction.words)
         if (document := instruction.script) is not None:
             text = document.text if document.is_shell else ""

@@ -116,6 +116,10 @@ class Installs:
             else:
                 self.install(step, Places(step.lines).of)
 
+    def lock(self, listing: Listing) -> None:
+        """Install what a listing has."""
+        self._lock((listing,))
+
     def entries(self) -> tuple[Entry, ...]:
         """Return what is installed by name, in the order of the effective statements."""
         return tuple(entry for copies in self._changed.values() for entry in copies)

@@ -46,6 +46,11 @@ def mentions_install(text: str) -> bool:
     return "install" in text and _COMMAND.search(text) is not None
 
 
+def installs_from_code(text: str) -> bool:
+    """Whether Python code contains what looks like a call that starts an installer."""
+    return "install" in text and _IN_PYTHON.search(text) is not None
+
+
 @record(frozen=True)
 class Unread:
     """What a command installs without being read, as a remark; ``elsewhere``: something outside the project decides it."""
@@ -84,7 +89,7 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
     for file in filter(None, (_python_file(name, rest), _RECIPES.get(name))):
         text = opened(file, command.directory, "installs")
-        if text and (_IN_PYTHON.search(text) if file.endswith(".py") else mentions_install(text)):
+        if text and (installs_from_code(text) if file.endswith(".py") else mentions_install(text)):
             return Unread(f"what {file} installs was not read")
     return None
 
@@ -107,7 +112,7 @@ def _runs_text(name: str) -> bool:
 def _has_text(words: Sequence[str], taken: str | None) -> bool:
     """Whether a text that is run, given as words or on standard input, installs something."""
     texts = [" ".join(words), *(word for word in words[1:] if " " in word), taken or ""]
-    return any(mentions_install(text) or ("pip" in text and _IN_PYTHON.search(text)) for text in texts)
+    return any(mentions_install(text) or installs_from_code(text) for text in texts)
 
 
 def _downloads_script(name: str, words: Sequence[str], command: ShellCommand) -> bool:

@@ -69,6 +69,11 @@ class Values:
             return None
         return ["${...}" if isinstance(each, ast.Starred) else self.text(each) for each in node.elts]
 
+    def listed(self, node: ast.expr) -> list[str] | None:
+        """Return the words of a list, or of a name that is set to one once; ``None`` if they are unknown."""
+        items = self._list(node)
+        return None if items is None else ["${...}" if isinstance(each, ast.Starred) else self.text(each) for each in items]
+
     def filled(self, line: str) -> str:
         """Substitute ``{expression}`` and ``$name`` in a shell line, as IPython does."""
         if len(line) > _WIDEST:

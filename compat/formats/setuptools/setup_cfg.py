@@ -84,7 +84,8 @@ class Collected:
             self._draft.notes.append(f"{place}: {problem}; skipped")
             return
         except ValueError:
-            self._draft.notes.append(f"{place}: {key}: {excerpt(text, 60)!r} is not a requirement (PEP 508); skipped")
+            where = "" if file is None else f"{place}: "
+            self.not_read(line, f"{where}{key}: {excerpt(text, 60)!r} is not a requirement (PEP 508); skipped")
             return
         parent, marker = node
         if marker is not None and found.marker is None:

@@ -12,6 +12,7 @@ from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.edit.files import Edit, Replacement
 from compat.formats.edit.installer import Installer
 from compat.formats.include import NotRead
+from compat.formats.installs.unread import installs_from_code
 from compat.formats.listing import Listing
 from compat.formats.project.inline import PythonScript
 from compat.formats.registry import Commands
@@ -110,6 +111,8 @@ class _Project:
                 found.computed("a part of what setup() is given", key.line)
         if "install_requires" not in self.call:
             self._other_files(found)
+        if installs_from_code(self.text):
+            found.not_read(1, "what its code installs was not read")
         return found
 
     def _other_files(self, found: Collected) -> None:
