@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
+_COMPILED = Source("index", {"build": True})
+"""Source of a release without a wheel, which is compiled against the installed torch."""
 _MORE = 20.0
 """Seconds past the deadline in which another of them is begun."""
 
@@ -207,7 +209,7 @@ def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
     kept = {need.name for need in planner.problem.keep}
     return frozenset(
         each.name for each in plan.changes
-        if not case.listed.get(each.name) and each.name not in kept
+        if not (each.before is not None and case.listed.get(each.name)) and each.name not in kept
         and (each.after is None or all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name))
     )  # fmt: skip
 
@@ -329,11 +331,15 @@ def written_for(case: Case, plan: Plan) -> Written:
     capabilities = {each.compute_capability for each in case.environment.accelerators or () if each.compute_capability}
     architectures = tuple(sorted(capabilities))
     to_run = partial(commands_for, file, python=case.interpreter, architectures=architectures)
+    run = [replace(each, source=_COMPILED) if each.name in plan.compiled else each for each in changes]
     try:
-        commands = to_run(changes)
+        commands = to_run(run)
     except InputError:  # a lock file that can only be generated from its source, which is missing
         to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
-        commands = to_run(changes)
+        commands = to_run(run)
+    if plan.compiled and (torch := [each for each in changes if each.name == "torch"]):  # what they are compiled against
+        first = commands_for(None, torch, python=case.interpreter).install
+        commands = replace(commands, install=tuple(dict.fromkeys((*first, *commands.install))))
     if not case.environment.distributions_complete:  # unlisted packages may have been installed before
         moved = [each for each in changes if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)

@@ -142,6 +142,8 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
     builds = unserved(pins, (means.index, *map(means.index.beside, indexes)))
     public = {name: version.partition("+")[0] for name, version in builds.items()}
     asked = tuple(need.text for need in case.asked)
+    given |= frozenset(name for name in pins if libraries_of_default(name, builds))  # pinned for the build, which is not read
+    pins = {name: version for name, version in pins.items() if name not in given}
     question = Question({**pins, **public}, without=given, requires=asked, indexes=() if builds else indexes)
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False

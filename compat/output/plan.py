@@ -114,6 +114,8 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         if explained and each.why:
             yield from wrapped(each.why, "      because ", "              ")
     yield from (f"  rebuild   {each.name} {each.after}: {each.why}" for each in plan.rebuilt)
+    built = (f"{each.name} {each.after}" for each in named if each.name in plan.compiled)
+    yield from (f"  build     {each}: it has no wheel, and is compiled against the installed torch" for each in built)
     yield from _along([each for each in plan.changes if each not in named])
     yield f"  cost      {said_cost(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"

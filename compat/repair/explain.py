@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import groupby
 
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
@@ -13,6 +14,8 @@ from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
 
+_ALTERNATIVES = 4
+"""Maximum number of different requirements that are spelled out for the releases of a package."""
 _MOST = 3
 """Maximum number of reasons shown for one change."""
 
@@ -193,9 +196,14 @@ def _said_together(statements: list[Origin], opened: Mapping[str, tuple[Release,
     package = asking[0].package
     known = [each.version for each in opened.get(package.partition("[")[0], ())]
     places = sorted({known.index(each.release.version) for each in asking if each.release.version in known})
-    needed = " or ".join(dict.fromkeys(each.need.text for each in asking))
-    if not places or places != list(range(places[0], places[-1] + 1)):
+    needs = list(dict.fromkeys(each.need.text for each in sorted(asking, key=lambda each: each.release.key)))
+    needed = " or ".join(needs if len(needs) <= _ALTERNATIVES else [needs[0], "…", needs[-1]])
+    if not places:
         versions = ", ".join(dict.fromkeys(each.release.version for each in asking))
+        return f"{package} {versions} require {needed}"
+    if places != list(range(places[0], places[-1] + 1)):
+        runs = [list(run) for _, run in groupby(places, key=lambda place: place - places.index(place))]
+        versions = ", ".join(known[run[0]] + (f" to {known[run[-1]]}" if run[1:] else "") for run in runs)
         return f"{package} {versions} require {needed}"
     if len(places) == len(known):
         return f"all versions of {package} require {needed}"

@@ -58,7 +58,8 @@ class Plan:
     packages and files that could not be read and were not candidates; ``narrowed`` are vendors' indexes that were not reached,
     ``assumed`` are assumptions by release. ``along`` are changes that follow from others, ``refused`` is the reason why no
     change is proposed. ``partial``: listed packages have requirements that are not listed, so more is installed than listed.
-    ``rebuilt`` keep their version but have to be recompiled for another release of torch.
+    ``rebuilt`` keep their version but have to be recompiled for another release of torch; ``compiled`` are the changed
+    extensions of torch without a wheel.
     """
 
     changes: tuple[Change, ...] = ()
@@ -78,6 +79,7 @@ class Plan:
     partial: bool = False
     refused: str = ""
     rebuilt: tuple[Change, ...] = ()
+    compiled: frozenset[str] = frozenset()
 
     @property
     def stands(self) -> bool:
@@ -319,7 +321,7 @@ class Planner:
             changes, cost, solution.optimal and solution.decided, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
-            rebuilt=self._rebuilt(chosen),
+            rebuilt=self._rebuilt(chosen), compiled=self._compiled(names, chosen),
         )  # fmt: skip
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
@@ -337,6 +339,15 @@ class Planner:
             Change(name, each.version, each.version, source=source, why=why)
             for name, each in sorted(self.problem.current.items())
             if name in BUILT_AGAINST_TORCH and each.source is None and chosen.get(name) == each
+        )  # fmt: skip
+
+    def _compiled(self, names: Collection[str], chosen: Mapping[str, Release]) -> frozenset[str]:
+        """The changed packages that are compiled against torch when they are installed, as they have no wheel."""
+        before = self.problem.current
+        of_torch = [name for name in names if name in BUILT_AGAINST_TORCH or (name in before and is_wheel(before[name].source))]
+        return frozenset(
+            name for name in of_torch
+            if name in chosen and chosen[name].source is None and self._universe.serves(chosen[name]) is False
         )  # fmt: skip
 
     def _refused(self, left: tuple[Finding, ...]) -> str:

@@ -134,6 +134,29 @@ def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run,
     assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
 
 
+def test_libraries_pinned_for_a_build_that_no_index_has_do_not_contradict_it(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """The default build of torch 2.5.1, which it is resolved like, is for CUDA 12.4."""
+    index.add("torch", {"2.5.1": release("2024-10-29", "nvidia-cublas-cu12==12.4.5.8")})
+    index.add("nvidia-cublas-cu12", {"12.1.3.1": release("2023-04-01"), "12.4.5.8": release("2024-04-01")})
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1+cu121\nnvidia-cublas-cu12==12.1.3.1\n")
+    done = fix(url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing to fix: no known error applies here." in done.stdout
+
+
+def test_a_pin_for_other_pythons_is_left_alone(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The package is installed here all the same, because another one requires it."""
+    index.add("helper", {"1.0": release("2025-01-01"), "2.0": release("2025-02-01")})
+    index.add("trl", {"0.17.0": release("2025-04-25"), "0.18.0": release("2025-05-27", "helper")})
+    lines = 'trl==0.17.0\nhelper==1.0 ; python_version < "3.11"\n'
+    (tmp_path / "requirements.txt").write_text(lines)
+    done = fix("--write", *own(tmp_path, BAD_TRL), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == lines.replace("0.17.0", "0.18.0")
+
+
 def test_a_package_whose_only_wheels_are_early_ones_is_one_that_is_built(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """An installer builds the final release, so nothing is known about it; a wheel for another system changes nothing."""
     early = release("2020-01-01", "no-such-package")

@@ -128,6 +128,27 @@ def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Pat
     ]
 
 
+def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run, tmp_path: Path) -> None:
+    """It was compiled for the old torch; what takes its place needs the new one to be there first, and no isolation."""
+    old = RULE.format(
+        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    wheel = "flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
+    packages = {**PACKAGES, "flash-attn": {"2.8.3": release("2025-08-14", "torch", wheel=False)}}
+    (tmp_path / "requirements.txt").write_text(f"torch==2.6.0\nhttps://github.com/Dao-AILab/flash-attention/{wheel}\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, old), url=server.url, job=("--gpu", "A100:1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "because flash-attn is compiled for another torch: 2.6, not 2.7.0 (build-flash-attn-torch)" in " ".join(
+        done.stdout.split()
+    )
+    assert "  build     flash-attn 2.8.3: it has no wheel, and is compiled against the installed torch\n" in done.stdout
+    assert '  apply     uv pip install "torch==2.7.0"\n  apply     TORCH_CUDA_ARCH_LIST="8.0" uv pip install ' in done.stdout
+    assert "--no-build-isolation-package flash-attn" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.8.3\n"
+
+
 def test_of_releases_that_fix_an_error_one_without_a_warning_is_taken(fix: Run, tmp_path: Path) -> None:
     """The warning is there before, and alone it is no reason to move; what moves anyway heeds it."""
     warning = RULE.format(

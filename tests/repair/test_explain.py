@@ -140,6 +140,11 @@ def test_a_range_of_releases_is_named_by_its_ends() -> None:
     assert said(first, opened) == ("peft<=3.0 requires torch>=1 or torch>=2",)
     assert said(first[1:], opened) == ("peft>=2.0,<=3.0 requires torch>=2",)
     assert said((first[0], first[2]), opened) == ("peft 1.0, 3.0 require torch>=1 or torch>=2",)
+    many = {"peft": tuple(Release("peft", f"{number}.0") for number in range(12))}
+    each = [Requires("peft", release, need(f"torch=={release.version}")) for release in many["peft"]]
+    assert said((*each[:4], *each[6:8], each[9]), many) == (
+        "peft 0.0 to 3.0, 6.0 to 7.0, 9.0 require torch==0.0 or … or torch==9.0",
+    )
     assert said(first[:1], opened) == ("peft 1.0 requires torch>=1",)
 
 
