@@ -17,7 +17,6 @@ from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
     Condition,
-    Example,
     FixTemplate,
     HasVariable,
     Rule,
@@ -261,7 +260,7 @@ def _unpacked(values: tuple[Any, ...]) -> Rule:
 
 
 _FIELDS = tuple(Rule.__annotations__)
-_PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate), ("examples", Example))
+_PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate))
 
 
 # --- Evidence for the version bounds of rules (``matrix/evidence``, from ``make audit``), compiled for ``compat rules show``.

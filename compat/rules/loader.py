@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.model import CONFIDENCES, EFFECTS, FIX_KINDS, SCHEMA, SEVERITIES
+from compat.records import values_of
 from compat.rules.parsing import conditions_of, detectors_of, known_keys, package_conditions, table_of, words
 from compat.rules.rule import RELATIONS, Example, FixTemplate, Rule, Signature
 from compat.syntax.toml import parse_toml
@@ -124,7 +126,7 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
         presume=_presume(table.get("presume", {})), presumed_severity=_presumed_severity(table),
         errors=tuple(map(_signature, _tables("errors", table.get("errors", [])))),
         fixes=tuple(map(_fix, _tables("fix", table["fix"]))),
-        examples=tuple(map(example_of, _tables("example", table["example"]))),
+        examples_json=json.dumps([values_of(example_of(each)) for each in _tables("example", table["example"])], default=str),
         detectors=tuple(d for each in (when_table, *unless_tables) for d in detectors_of(each)), file=file, line=line,
     )  # fmt: skip
     if "source" in table:

@@ -225,10 +225,17 @@ class Rule:
     presumed_severity: str = ""
     errors: tuple[Signature, ...] = ()
     fixes: tuple[FixTemplate, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples_json: str = "[]"
     detectors: tuple[tuple[str, str, str, str], ...] = ()
     file: str = ""
     line: int = 0
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The examples. They are as large as all the rest, and a check opens a hundred rules, none of them for its examples."""
+        import json
+
+        return tuple(Example(*each) for each in json.loads(self.examples_json))
 
     @property
     def ranges(self) -> dict[str, Ranges]:
