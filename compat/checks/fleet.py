@@ -235,7 +235,7 @@ _COMPARISONS = (
     Comparison(
         "gpu-count", "warning", "hang", "Nodes have different numbers of GPUs",
         "A launcher that starts the same number of processes on every node leaves GPUs idle, or fails where there are "
-        "fewer. A GPU that fell off the bus looks like this, too.",
+        "fewer. A GPU that fell off the bus also looks like this.",
         "drain the nodes with fewer GPUs, or start by node (--nproc-per-node auto)",
         lambda nodes: nodes.with_gpus().of_environments(gpu_count), "launch", facts=("accelerators",),
     ),

@@ -175,7 +175,7 @@ class PythonImages:
         python = given.get("python_version") or given.get("add_python")
         version = self.values.text(python) if python is not None else None
         if start == "from_dockerfile":
-            job.files.note(f"{self.path}:{image.line}", f"is built from {base}: check that file, too")
+            job.files.note(f"{self.path}:{image.line}", f"is built from {base}: check that file as well")
         variables = dict(image.variables)
         for name, call in image.calls:
             self._call(job, name, call, variables)
