@@ -34,12 +34,13 @@ class Case:
 
     ``one_by_one``: uv cannot resolve all extras and groups of the file together, so each is checked on its own.
     ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
-    file, ``asked_choices`` are the requested extras and groups, ``selection`` those of this case in words.
-    ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the
-    reason), ``overrides`` whether that requires its pins to override the requirements of other packages. ``needs`` are the
-    requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well, and ``newer`` those
-    that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no installer can take on the
-    target."""
+    file, number ``part`` of the environments in it, ``asked_choices`` are the requested extras and groups, ``selection`` those
+    of this case in words. ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown;
+    ``unresolved`` is the reason), ``overrides`` whether that requires its pins to override the requirements of other packages.
+    ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well, and
+    ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no installer can
+    take on the target.
+    """
 
     environment: Environment
     file: str | None = None
@@ -62,6 +63,7 @@ class Case:
     asked_choices: Requested | None = None
     selection: str = ""
     one_by_one: bool = False
+    part: int = 0
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
@@ -72,6 +74,11 @@ class Case:
         """Whether installers refuse the file as it is, because its pins contradict each other."""
         listing = self.listing
         return self.overrides is True and listing is not None and listing.kind not in OVER_OTHERS and not listing.overridden
+
+    def in_one_command(self, finding: Finding) -> bool:
+        """Whether one install command pins what a finding is about, so that installers refuse a violated requirement."""
+        together = self.listing.together if self.listing is not None else ()
+        return len(finding.packages) > 1 and any(finding.packages.items() <= pins for pins in together)
 
     @property
     def known(self) -> frozenset[str] | None:
@@ -90,16 +97,17 @@ class Case:
         return found
 
 
-def case_of(options: Options, matrix: Matrix, index: Callable[[], Index]) -> Case:
+def case_of(options: Options, matrix: Matrix, index: Callable[[], Index], part: int | None = None) -> Case:
     """The case named by the options: a file, a described environment, or the installed packages.
 
-    ``index`` is only called if the file leaves something open. :class:`InputError` if several inputs are named.
+    ``index`` is only called if the file leaves something open. ``part`` is the number of an environment of a file that
+    describes several. :class:`InputError` if several inputs are named, or a file has several environments and none is chosen.
     """
     if len(options.operands) + options.flag("environment") + options.flag("python") > 1:
         raise InputError("pass only one of FILE, --python and --environment")
     config = config_of(options.operands[0] if options.operands else ".", options)
     if options.operands:
-        return _of_file(options, config, matrix, index)
+        return _of_file(options, config, matrix, index, part)
     if options.flag("environment"):
         from compat.formats.described import read_described
 
@@ -157,19 +165,27 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
     return environment, (*notes, *more)
 
 
-def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index]) -> Case:
+def environments_in(path: str) -> list[Listing]:
+    """Return the environments of a file that list packages: one for each service, job or container of some formats."""
     from compat.formats.registry import format_of, read_content
+
+    content = read_content(path)
+    return [each for each in format_of(path, content).listings(path, content) if each.entries]
+
+
+def _of_file(
+    options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index], part: int | None
+) -> Case:  # fmt: skip
     from compat.repair.subject import installed_by
 
     path = options.operands[0]
-    content = read_content(path)
-    listings = [each for each in format_of(path, content).listings(path, content) if each.entries]
+    listings = environments_in(path)
     if not listings:
         raise InputError("lists no packages", path)
-    if len(listings) > 1:
+    if len(listings) > 1 and part is None:
         names = ", ".join(each.label or each.file for each in listings)
-        raise InputError(f"contains several environments ({names}); fix handles one at a time", path)
-    (listing,) = listings
+        raise InputError(f"contains several environments ({names}): expected one", path)
+    listing = listings[part or 0]
     target = _one_target(options, config)
     known, told = _told_of(listing.context, target, options)
     notes = tuple(dict.fromkeys((*listing.notes, *listing.unread, *told)))
@@ -178,7 +194,7 @@ def _of_file(options: Options, config: ProjectConfig, matrix: Matrix, index: Cal
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
-        newer=found.newer, selection=found.selection,
+        newer=found.newer, selection=found.selection, part=part or 0,
     )  # fmt: skip
 
 

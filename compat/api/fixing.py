@@ -11,7 +11,7 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from compat.api.case import Case, read_again
+from compat.api.case import Case, environments_in, read_again
 from compat.api.image_moves import on_another_image
 from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
 from compat.api.planning import planner_of, planning
@@ -61,8 +61,8 @@ class Repair:
     written: Written
 
 
-def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Repair:
-    """The repair of the input named by the options, or of ``case``."""
+def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: int | None = None) -> Repair:
+    """The repair of the input named by the options, of its environment number ``part`` if it has several, or of ``case``."""
     policy = Policy(
         prefer=options.one("prefer") or "stay",
         prereleases=options.flag("pre"),
@@ -70,7 +70,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None) -> Rep
         allow_source=options.flag("allow-source"),
         warnings=options.one("level") == "warning",
     )
-    with planning(options, matrix, policy, case) as (case, planner):
+    with planning(options, matrix, policy, case, part) as (case, planner):
         checks = Checks(install=options.one("verify") == "install", python=None if case.file else case.interpreter)
         repair = partial(
             repaired,
@@ -113,7 +113,7 @@ def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> 
         own = tuple(each for each in kept.changes if not each.is_image)  # an image is no package to install
         written = rest.written if rest.plan.stands else written_for(rest.case, replace(plan, changes=own)) if own else Written()
     if rest.plan.stands:
-        plan = replace(_joined(replace(plan, left=()), rest.plan), verified=rest.plan.verified)
+        plan = replace(joined(replace(plan, left=()), rest.plan), verified=rest.plan.verified)
     edits = {each.path: each for each in (*kept.edits, *written.edits)}
     before = {each.path: each.before for each in kept.edits}
     whole = tuple(replace(each, before=before.get(path, each.before)) for path, each in edits.items())
@@ -172,7 +172,7 @@ def repaired(
         if not more.stands:
             plan = _left(plan, new, planner)
             break
-        plan, after = _joined(plan, more), None
+        plan, after = joined(plan, more), None
         written = written_for(case, plan)
     return Repair(case, errors, plan, written if plan.stands else Written())
 
@@ -280,7 +280,7 @@ def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
     return replace(plan, left=left, refused=refused)
 
 
-def _joined(plan: Plan, more: Plan) -> Plan:
+def joined(plan: Plan, more: Plan) -> Plan:
     """Merge two plans, the second for what the first leaves."""
     changes = {each.name: each for each in plan.changes}
     for each in more.changes:
@@ -320,7 +320,10 @@ def written_for(case: Case, plan: Plan) -> Written:
     """The edits of a plan, and the commands that install its changes and roll them back."""
     if not plan.stands:
         return Written()
-    changes = [each for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)]
+    lines = _own_lines(case)
+    changes = [
+        replace(each, lines=lines) for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)
+    ]
     edits: tuple[Edit, ...] = ()
     file, refused = case.file, None
     try:
@@ -352,6 +355,13 @@ def written_for(case: Case, plan: Plan) -> Written:
     return Written(edits, commands, refused)
 
 
+def _own_lines(case: Case) -> frozenset[int] | None:
+    """The lines of the file that install this environment; ``None`` if it is the only one."""
+    if case.file is None or case.listing is None or len(environments_in(case.file)) < 2:
+        return None
+    return frozenset(each.line for each in case.listing.entries if each.file is None and each.line is not None)
+
+
 def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
     """Whether the installer makes an implied change by itself, because the file or environment is only partially listed."""
     if case.file is not None and format_of(case.file, read_content(case.file)).sources:
@@ -378,9 +388,8 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
     listing = moved_listing(case.listing, named)  # what goes along in an incomplete list is the installer's choice
     if written.edits and not format_of(case.file, read_content(case.file)).sources:
         with as_if_written(written.edits):
-            content = read_content(case.file)
-            read = [each for each in format_of(case.file, content).listings(case.file, content) if each.entries]
-            listing = read[0] if len(read) == 1 else listing
+            read = environments_in(case.file)
+            listing = read[case.part] if case.part < len(read) else listing
     after = read_again(case, listing, planner.means)
     if after.direct is not None:
         after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})

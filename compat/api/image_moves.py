@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from compat.api.case import Case, read_again
+from compat.api.case import Case, environments_in, read_again
 from compat.api.obstacles import Settled
 from compat.api.planning import planner_of
 from compat.api.resolution import completed, unresolved
@@ -17,7 +17,7 @@ from compat.checks.torch_build import image_of
 from compat.formats.docker.base_images import name_and_tag
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
-from compat.formats.registry import format_of, read_content
+from compat.formats.registry import read_content
 from compat.model import Source
 from compat.repair.plan import Planner
 
@@ -45,10 +45,10 @@ def _moved(case: Case, planner: Planner, image: str, better: str, difference: st
         return None
     edit = Edit(case.file, content, after)
     with as_if_written((edit,)):
-        listings = [each for each in format_of(case.file, after).listings(case.file, after) if each.entries]
-        if len(listings) != 1:
+        listings = environments_in(case.file)
+        if case.part >= len(listings):
             return None
-        again = completed(read_again(unresolved(case), listings[0], planner.means), planner.means)
+        again = completed(read_again(unresolved(case), listings[case.part], planner.means), planner.means)
         problem = planner.problem
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compat.repair.problem import Policy
 
 
-_TIME_LIMIT = 90
+TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
 
@@ -39,6 +39,8 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     if refused and not any(each.origin == "metadata" for each in judged):
         case = replace(case, unserved=(*case.unserved, refused_pins(pins_of(case), case.unresolved)))
         judged = (*judged, case.unserved[-1])
+    if not policy.allow_source and any(each.origin == "metadata" and case.in_one_command(each) for each in judged):
+        refused = True
     policy = replace(policy, contradictions=policy.contradictions or refused)
     found = to_fix(judged, policy)
     concerned = {name for each in found for name in each.packages}
@@ -70,12 +72,13 @@ def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] |
         index_url=options.one("index-url"), extra_index_urls=tuple(options.all("extra-index-url")),
         find_links=tuple(options.all("find-links")),
     )  # fmt: skip
-    seconds = _seconds(options.one("time-limit") or str(_TIME_LIMIT))
+    seconds = seconds_of(options.one("time-limit") or str(TIME_LIMIT))
     index = Index(settings, Store(), offline=options.flag("offline"), before=options.one("before"))
     return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, monotonic() + seconds)
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """Return a time limit; :class:`InputError` if it is no number."""
     try:
         return float(text)
     except ValueError:
@@ -102,8 +105,12 @@ class _Progress:
 
 
 @contextmanager
-def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None = None) -> Iterator[tuple[Case, Planner]]:
+def planning(
+    options: Options, matrix: Matrix, policy: Policy, case: Case | None = None, part: int | None = None
+) -> Iterator[tuple[Case, Planner]]:  # fmt: skip
     """Context manager for the case named by the options (or ``case``) and its planner; closes the index.
+
+    ``part`` is the number of an environment of a file that describes several.
 
     Raises :class:`Undecided` if time ran out before a plan was found. On interruption the progress so far is printed.
     """
@@ -116,7 +123,7 @@ def planning(options: Options, matrix: Matrix, policy: Policy, case: Case | None
         return opened[0]
 
     try:
-        case = case or case_of(options, matrix, lambda: means().index)
+        case = case or case_of(options, matrix, lambda: means().index, part)
         case = case if case.whole else completed(case, means())
         yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError, Undecided, printable
 from compat.model import Finding
 from compat.output.stream import emit, emit_json
+from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compat.api.case import Case
     from compat.api.commands import Options
-    from compat.api.fixing import Written
+    from compat.api.fixing import Repair
     from compat.formats.edit.files import Edit
     from compat.repair.plan import Plan
 
@@ -27,54 +30,107 @@ def run(options: Options) -> int:
 
     Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
-    from compat.api.fixing import lock_alone, repair_of
+    from compat.api.environments import merged, repairs_of
+    from compat.api.fixing import lock_alone
 
     matrix = open_matrix(options.values.get("rules", ()))
     locked = lock_alone(options.operands[0]) if options.operands else ""
     if locked:
         print(f"compat: {locked}", file=sys.stderr)
-    found = repair_of(options, matrix)
-    case, errors, plan, steps = found.case, found.errors, found.plan, found.written
-    unread = case.listing.unread if case.listing is not None else ()
-    code = _code(errors, plan) or (UNDECIDED if unread else 0)
+    found = repairs_of(options, matrix)
+    codes = [_code_of(each) for _, each in found]
+    code = next((each for each in (1, UNDECIDED) if each in codes), 0)
+    edits: dict[str, Edit] = {}
+    for _, each in found:
+        edits = merged(edits, each.written.edits)
     if options.one("format") == "json":
-        from compat.model import Report
-
-        notes = (*case.notes, *([f"not written: {steps.refused}"] if steps.refused else []))
-        made = {**plan.to_json(), "target": list(case.told)}
-        made["commands"] = [*steps.commands.install, *steps.commands.lock] if steps.commands else []
-        emit_json({**Report(case.environment, errors, notes, code, case.file).to_json(), "plan": made})
+        emit_json(_json(found, code))
     elif options.one("format") == "html":
-        emit(_page(case, plan, errors, steps))
+        if len(found) > 1:
+            raise InputError("--format html: expected a file with one environment", options.operands[0])
+        emit(_page(found[0][1]))
     else:
-        from compat.formats.edit.files import edits_difference
-        from compat.output.plan import shown_plan
-
-        undecided = code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed)
-        if undecided and not errors:
-            raise Undecided(unread[0] if unread else _why_not(plan))
-        emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
-        emit("".join(edits_difference(edit) for edit in steps.edits))
-        if steps.refused and not options.flag("write"):
-            emit(f"  not written: {steps.refused}\n")
-        if undecided:
-            raise Undecided(_why_not(plan))
-    if options.flag("write") and plan.stands and not locked:
-        if steps.refused is not None:
-            raise steps.refused
-        _write(case, steps.edits)
+        _print(found, codes, edits, options)
+    if options.flag("write") and not locked and any(each.plan.stands for _, each in found):
+        for _, each in found:
+            if each.plan.stands and each.written.refused is not None:
+                raise each.written.refused
+        _write(found[0][1].case, tuple(edits.values()))
     return code
 
 
-def _page(case: Case, plan: Plan, errors: tuple[Finding, ...], steps: Written) -> str:
+def _code_of(found: Repair) -> int:
+    unread = found.case.listing.unread if found.case.listing is not None else ()
+    return _code(found.errors, found.plan) or (UNDECIDED if unread else 0)
+
+
+def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dict[str, Edit], options: Options) -> None:
+    """Print the plan of each environment, then the edits of all; :class:`Undecided` for a single one without a decision."""
+    from compat.formats.edit.files import edits_difference
+    from compat.output.plan import shown_plan
+
+    undecided: list[str] = []
+    for (name, each), code in zip(found, codes):
+        plan, errors, case, steps = each.plan, each.errors, each.case, each.written
+        open_ = code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed)
+        unread = case.listing.unread if case.listing is not None else ()
+        if open_:
+            undecided.append(unread[0] if unread and not errors else _why_not(plan))
+            if not errors and len(found) == 1:
+                raise Undecided(undecided[0])
+        if name:
+            emit(f"{name}:")
+        emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
+        if steps.refused and not options.flag("write"):
+            emit(f"  not written: {steps.refused}\n")
+    emit("".join(edits_difference(edit) for edit in edits.values()))
+    if undecided:
+        raise Undecided(undecided[0])
+
+
+def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
+    """Return the report with the plan; of several environments, ``plans`` has each one's, and ``plan`` all changes."""
+    from compat.api.fixing import joined
+    from compat.model import Report
+
+    first = next((each for _, each in found if each.errors), found[0][1])
+    errors = tuple(
+        replace(error, selections=(name, *error.selections)) if name else error for name, each in found for error in each.errors
+    )
+    notes = tuple(dict.fromkeys(note for _, each in found for note in _notes(each)))
+    parts = tuple((name, each.case.environment) for name, each in found if name)
+    report = Report(first.case.environment, errors, notes, code, first.case.file, parts=parts)
+    if len(found) == 1:
+        return {**report.to_json(), "plan": _made(first)}
+    whole = first
+    for _, each in found:
+        if each is not first and each.plan.stands:
+            whole = replace(whole, plan=joined(whole.plan, each.plan) if whole.plan.stands else each.plan)
+    return {**report.to_json(), "plan": _made(whole), "plans": [{"name": name, **_made(each)} for name, each in found]}
+
+
+def _made(found: Repair) -> dict[str, object]:
+    commands = found.written.commands
+    return {
+        **found.plan.to_json(), "target": list(found.case.told),
+        "commands": [*commands.install, *commands.lock] if commands else [],
+    }  # fmt: skip
+
+
+def _notes(found: Repair) -> tuple[str, ...]:
+    refused = found.written.refused
+    return (*found.case.notes, *([f"not written: {refused}"] if refused else []))
+
+
+def _page(found: Repair) -> str:
     from compat.formats.edit.files import edits_difference
     from compat.output.html.plan import plan_page
     from compat.repair.whole_plans import planned
 
-    notes = (*case.notes, *([f"not written: {steps.refused}"] if steps.refused else []))
+    case, plan, steps = found.case, found.plan, found.written
     return plan_page(
-        plan, errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
-        differences=[edits_difference(edit) for edit in steps.edits], told=case.told, notes=notes,
+        plan, found.errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
+        differences=[edits_difference(edit) for edit in steps.edits], told=case.told, notes=_notes(found),
         title=f"Repair plan: {case.file}" if case.file else "Repair plan",
     )  # fmt: skip
 

@@ -31,7 +31,8 @@ class Change:
     index. ``hashes`` are those of every file of the release. ``direct``: the user's own requirement. ``override``:
     requirements of other distributions are violated on purpose. ``implied``: it follows from the other changes, so a file
     written by hand need not name it. ``default_index``: the vendor's index that also has the default build of the release: a
-    file that names that vendor's index for another build has to name this one.
+    file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
+    environments of the file is installed by (``None``: all).
     """
 
     name: str
@@ -45,6 +46,11 @@ class Change:
     implied: bool = False
     before_source: Source | None = None
     default_index: str | None = None
+    lines: frozenset[int] | None = None
+
+    def is_on(self, line: int | None) -> bool:
+        """Whether a statement on a line is meant."""
+        return self.lines is None or line in self.lines
 
     @property
     def is_direct_url(self) -> bool:

@@ -231,7 +231,7 @@ class InstallScript:
         A command that asks one index alone, or leaves out requirements, does not take it if there is another.
         """
         named = set(re.findall(r"[a-z0-9][\w.-]*", change.why.lower())) - {change.name}
-        reasons = [each.place.command for each in self.statements if each.found.name in named]
+        reasons = [each.place.command for each in self.statements if each.found.name in named and change.is_on(each.line)]
         last = self.adds_to
         pip = [each for each in (*reasons, *near, *([last] if last else ())) if each.install.manager in ("pip", "uv")]
         if not pip:
@@ -334,7 +334,7 @@ def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[st
     moved = {change.name for change in changes}
     used = []
     for change in changes:
-        wanted = decided(script.statements, change, exact=True)
+        wanted = decided([each for each in script.statements if change.is_on(each.line)], change, exact=True)
         for statement, how in wanted:
             script.change(statement, change, how)
             command = statement.place.command
@@ -351,7 +351,8 @@ def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[st
         if script.adds_to is None and elsewhere:
             next(iter(elsewhere.values())).append(change)
             continue
-        script.add(change, used)
+        there = [each.place.command for each in script.statements if change.lines is not None and change.is_on(each.line)]
+        script.add(change, used or there)
         here.append(change)
     return here
 
