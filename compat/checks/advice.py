@@ -131,7 +131,7 @@ class _Trials:
         copies = tuple(copy for copy in environment.distributions or () if copy.name in about)
         of_these, declared = Facts(replace(environment, distributions=copies)), open_declared()
         found = [
-            *requirements.judge(facts, declared, about), *installation.judge_releases(of_these, declared),
+            *requirements.judge(facts, declared, about, errors=True), *installation.judge_releases(of_these, declared),
             *guards.judge(facts, about), *(builds.judge(facts) if about & _COMPILED else ()),
         ]  # fmt: skip
         certain = [each for each in found if each.verdict == "hit" and each.severity == "error"]

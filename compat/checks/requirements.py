@@ -22,21 +22,10 @@ if TYPE_CHECKING:
 
 
 REFUSED_AT_IMPORT = {
-    "transformers": frozenset(
-        (
-            "tokenizers",
-            "huggingface-hub",
-            "safetensors",
-            "regex",
-            "tqdm",
-            "filelock",
-            "pyyaml",
-            "numpy",
-            "packaging",
-            "requests",
-        )
-    ),
-}
+    "transformers": frozenset((
+        "tokenizers", "huggingface-hub", "safetensors", "regex", "tqdm", "filelock", "pyyaml", "numpy", "packaging", "requests",
+    )),
+}  # fmt: skip
 """Packages whose versions transformers checks at import (dependency_versions_check)."""
 _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 
@@ -52,13 +41,18 @@ _OF_CUDA_BUILDS = ("triton",)
 """Packages that every CUDA build of a release pins alike; builds for CPUs, ROCm and Intel GPUs do not require them."""
 
 
-def judge(facts: Facts, declared: Declared, about: frozenset[str] | None = None) -> Iterator[Finding]:
+def judge(
+    facts: Facts, declared: Declared, about: frozenset[str] | None = None, *, errors: bool = False
+) -> Iterator[Finding]:  # fmt: skip
     """Check the METADATA of installed distributions; for others, the requirements in the tables of tracked packages.
 
-    ``about`` limits the findings to requirements of or for these distributions.
+    ``about`` limits the findings to requirements of or for these distributions, ``errors`` to distributions whose violated
+    requirements may be errors.
     """
     names = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
+        if errors and copy.name not in REFUSED_AT_IMPORT and copy.name not in EXTENSIONS_OF_TORCH:
+            continue
         asked = None if about is None or copy.name in about else about
         if copy.requires is not None:
             yield from _of_metadata(copy, copy.requires, facts, declared, asked)

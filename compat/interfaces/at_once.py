@@ -88,14 +88,21 @@ class AtOnce:
         self, listed: Mapping[str, Iterable[str]], tiers: Iterable[str], about: frozenset[str] | None = None
     ) -> Iterator[tuple[str, str]]:
         """Yield each (consumer, package) of which some listed releases fail together, one of them in ``about``."""
-        bits = {name: self._bits(name, versions) for name, versions in listed.items() if name in self._versions}
+        bits: dict[str, int] = {}
+
+        def are_among(name: str, releases: int) -> int:
+            if name not in bits:
+                bits[name] = self._bits(name, listed[name]) if name in self._versions and name in listed else 0
+            return bits[name] & releases
+
         tops = importable(listed)
         for tier in tiers:
             rows = self._rows(tier)
-            for consumer, own in bits.items():
-                packages = bits.keys() if about is None or consumer in about else about
-                for package, bad, when, asks in rows.get(consumer, ()):
-                    if package in packages and own & when and bits.get(package, 0) & bad and tops.issuperset(asks):
+            for consumer in rows.keys() & listed.keys():
+                packages = listed.keys() if about is None or consumer in about else about
+                for package, bad, when, asks in rows[consumer]:
+                    both = package in packages and are_among(consumer, when) and are_among(package, bad)
+                    if both and tops.issuperset(asks):
                         yield consumer, package
 
     def _rows(self, tier: str) -> Failing:
