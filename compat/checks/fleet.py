@@ -151,7 +151,7 @@ def _variables(groups: Sequence[Group]) -> list[Comparison]:
     return [
         Comparison(
             f"variable-{name.lower().replace('_', '-')}", "warning", "hang", f"{name} differs between nodes",
-            "Each process decides by its own variables how it talks to the others.",
+            "Each process uses its own variables to decide how it communicates with the others.",
             f"set {name} to the same value on all nodes, where the job is started",
             lambda nodes, name=name: nodes.of_environments(setting(name)), "env-var",  # type: ignore[misc]
             facts=("variables",), command=lambda text, _, name=name: _set(name, text),  # type: ignore[misc]
@@ -315,7 +315,7 @@ def _failed_probes(groups: Sequence[Group]) -> list[Comparison]:
     for name, reasons in failed.items():
         effect, why, fix = (
             ("hang", "A job on these nodes would fail or hang in the same way.",
-             "check the node that gives a reason of its own first: the others wait for it")
+             "first check the node that gives its own reason: the others wait for it")
             if name in _BETWEEN else
             ("wrong-result", "This device computes wrong results, or does not compute at all.",
              "drain the nodes, and run 'compat probe' on one of them")

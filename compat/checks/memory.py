@@ -156,8 +156,8 @@ def judge(memory: Memory, environment: Environment) -> Iterator[Finding]:
     yield Finding(
         rule="memory-estimate", origin="estimate", verdict="hit", severity="warning", effect="memory",
         title=f"{USES[least.use][0].upper()}{USES[least.use][1:]} of this model is estimated not to fit",
-        why="Weights, gradients, optimizer states, activations and the KV cache together are larger than a device's memory. An "
-        "estimate: what libraries allocate besides is not in it.",
+        why="Weights, gradients, optimizer states, activations and the KV cache together are larger than a device's memory. "
+        "This is an estimate; what libraries allocate in addition is not included.",
         confidence="reported", facts=("accelerators", "workload"),
         fixes=(Fix("config", text=text), Fix("config", text="shorter sequences, a smaller batch, or offloading to the CPU")),
         evidence=("https://arxiv.org/abs/2205.05198", "https://arxiv.org/abs/1910.02054"),

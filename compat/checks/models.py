@@ -41,10 +41,10 @@ def _unsupported(package: str, model: str, version: str, what: str) -> Iterator[
     if found is None or place_of(found.known, version) is None or place_of(found.having, version) is not None:
         return
     of_engine = package in _ENGINES
-    why = "No registry in the published source of this release has it. It refuses the model, wherever its files come from."
+    why = "No registry in the published source of this release has it. It rejects the model, wherever its files come from."
     if of_engine:
         why = (
-            "The registry in the published source of this release does not have it. The engine refuses the model, or runs the "
+            "The registry in the published source of this release does not have it. The engine rejects the model, or runs the "
             "implementation in transformers, if its release and the model allow that."
         )
     yield Finding(

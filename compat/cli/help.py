@@ -92,7 +92,7 @@ def zsh() -> str:
     for command in COMMANDS:
         lines.append(f"    {command.name}) _arguments \\")
         for option in command.options:
-            text = _quoted(option.help.split("\n")[0]).replace("[", "(").replace("]", ")").replace(":", " ")
+            text = _quoted(option.help).replace("[", "(").replace("]", ")").replace(":", " ")
             action = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files" if option.metavar else ""
             lines.append(f"      '*--{option.name}[{text}]{action}' \\")
         lines.append(f"      '*:word:({' '.join(command.words)})' ;;" if command.words else "      '*:file:_files' ;;")
@@ -112,7 +112,7 @@ def fish() -> str:
             lines.append(f"complete -c compat -f -n {seen} -a '{' '.join(command.words)}'")
         for option in command.options:
             takes = f" -x -a '{' '.join(option.choices)}'" if option.choices else " -r" if option.metavar else ""
-            lines.append(f"complete -c compat -n {seen} -l {option.name}{takes} -d '{_quoted(option.help.splitlines()[0])}'")
+            lines.append(f"complete -c compat -n {seen} -l {option.name}{takes} -d '{_quoted(option.help)}'")
     return "\n".join(lines)
 
 
@@ -121,7 +121,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def _quoted(text: str) -> str:
-    return text.replace("'", "’")
+    """Return a text for single quotes, in one line."""
+    return text.replace("'", "’").replace("\n", " ")
 
 
 SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -312,7 +312,7 @@ class _PixiReading(LockReading):
                 number = self._places.get((manager, location))
                 if number is None:
                     self.unread.append(
-                        f"{self.path}:{item.line}: {excerpt(location, 200)} is not among the packages of the lock"
+                        f"{self.path}:{item.line}: {excerpt(location, 200)} is not in the package list of the lock"
                     )
                 else:
                     self.edges.append(Edge(ROOT, number, marker, choice))

@@ -22,7 +22,7 @@ from compat.tables.declared import Declared
 from compat.versions import key_of
 
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
-_UNKNOWN_CODE = Statement("finding", "of so old releases of torch it is not known which GPUs they have code for")
+_UNKNOWN_CODE = Statement("finding", "it is unknown which GPUs such old torch releases have code for")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 
 

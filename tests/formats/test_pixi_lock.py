@@ -117,7 +117,7 @@ def test_a_newer_version_is_read_with_a_note() -> None:
 
 def test_a_package_that_is_not_described_is_said() -> None:
     listing = read(SIX.replace("- pypi: .\n  name: Mine\n  editable: true\n", ""))
-    assert listing.unread == ("pixi.lock:10: . is not among the packages of the lock",)
+    assert listing.unread == ("pixi.lock:10: . is not in the package list of the lock",)
     assert not listing.complete
 
 

@@ -111,7 +111,7 @@ def _note(document: Table, packages: list[Table]) -> str | None:
     elif (defect := _defect(document)) is None:
         return None
     else:
-        note = f"not quite what PEP 751 asks for: {defect}"
+        note = f"does not fully conform to PEP 751: {defect}"
     if requires_python is not None and not _is_specifier_set(requires_python):
         raise document.wrong(
             f"requires-python: {excerpt(requires_python, 80)!r} is not a set of version specifiers (PEP 440)", "requires-python"
