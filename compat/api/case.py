@@ -73,7 +73,13 @@ class Case:
     def is_refused(self) -> bool:
         """Whether installers refuse the file as it is, because its pins contradict each other."""
         listing = self.listing
-        return self.overrides is True and listing is not None and listing.kind not in OVER_OTHERS and not listing.overridden
+        if self.overrides is not True or listing is None or listing.overridden:
+            return False
+        copies = (entry.distribution for entry in listing.entries)
+        pins = {(copy.name, copy.version) for copy in copies if copy.version is not None}
+        return listing.kind not in OVER_OTHERS or any(
+            map(pins.issubset, listing.together)
+        )  # one command after another overrides
 
     def in_one_command(self, finding: Finding) -> bool:
         """Whether one install command pins what a finding is about, so that installers refuse a violated requirement."""

@@ -248,7 +248,10 @@ def _resolved(plan: Plan, after: Case) -> Plan:
     if unread and not after.resolves:
         why = f"not checked with uv, which cannot read the index of {' and '.join(unread)}"
         return replace(plan, verified=Verified(rules, None, why, unread))
-    return replace(plan, verified=Verified(rules, after.resolves, after.unresolved, unread))
+    if after.is_refused:
+        return replace(plan, verified=Verified(rules, None, f"uv refuses the edited file: {after.unresolved}", unread))
+    why = f"where pins override requirements: {after.unresolved}" if after.overrides else after.unresolved
+    return replace(plan, verified=Verified(rules, after.resolves, why, unread))
 
 
 def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:

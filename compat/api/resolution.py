@@ -67,7 +67,8 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
     found = resolved(case, means, spared=frozenset(lost)) if lost else refused
     if found.resolves:
         return replace(found, unserved=tuple(lost.values()))
-    if found.resolves is None or NOT_FOUND in found.unresolved or not pins.keys() - lost.keys():
+    overridden = case.listing is not None and case.listing.overridden  # which may resolve what is refused here
+    if found.resolves is None or NOT_FOUND in found.unresolved or overridden or not pins.keys() - lost.keys():
         return refused
     return replace(found, unserved=(*lost.values(), refused_pins(pins, found.unresolved)))
 

@@ -51,7 +51,8 @@ def _reasons(
         return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
     about = [each for each in errors if name in each.packages and each.rule != UNRESOLVED]
-    own = [each for each in about if any(fix.package == name for fix in each.fixes)]  # others concern what it requires
+    own = [each for each in about if each.rule == f"wheels-{name}"]  # no installer takes it, whatever else is wrong with it
+    own = own or [each for each in about if any(fix.package == name for fix in each.fixes)]  # others concern what it requires
     if about and (own or not any(fix.package for each in about for fix in each.fixes)):
         return [f"{each.title} ({each.rule})" for each in own or about][:_MOST]
     planned = {other: release.version for other, release in chosen.items()}

@@ -19,11 +19,11 @@ from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.engine import ERRORS, LEVELS
 from compat.repair.explain import Contrast, conflict, lacking, next_best, reasons, relieving, said
-from compat.repair.problem import BESIDE, UNRESOLVED, Problem, family, is_wheel, moves_major
+from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
 from compat.repair.solve import Solution, Solver
-from compat.repair.source_builds import BUILT_AGAINST_TORCH, Builds, Commits, Variants, commits_of
+from compat.repair.source_builds import Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
 from compat.repair.verify import (
     Checks,

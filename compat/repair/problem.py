@@ -25,6 +25,11 @@ BESIDE = ("torchvision", "torchaudio")
 FOLLOWING = (*BESIDE, "xformers")
 """Packages of which each release is for one release of torch: which one is right follows from torch, so a downgrade to it costs
 no more than an upgrade, and torch does not move for them."""
+BUILT_AGAINST_TORCH = frozenset(
+    ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
+     "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")
+)  # fmt: skip
+"""torch extensions published as source: an installed one was compiled against the torch installed at that time."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 LEFT = 2

@@ -14,7 +14,19 @@ from functools import cache
 from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, Clauses, Requires, Statement
-from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, Recommended, family, moves_major
+from compat.repair.problem import (
+    BEHIND,
+    BUILT_AGAINST_TORCH,
+    DOWNGRADE,
+    FOLLOWING,
+    LEFT,
+    MAJOR,
+    OLD,
+    Problem,
+    Recommended,
+    family,
+    moves_major,
+)
 from compat.repair.target import Need, satisfies
 
 ABSENT, OTHER = "absent", "another release"
@@ -200,17 +212,21 @@ class Relaxation:
             cost("changes", atom, MAJOR)
 
     def price_changes(self) -> None:
-        """Add the cost of changing installed packages whose version the user chose: once for each family."""
+        """Add the cost of changing installed packages whose version the user chose: once for each family.
+
+        An extension that is compiled against torch has to be installed again if that moves, in whichever release.
+        """
         members: dict[str, list[int]] = {}
         for name, current in self.problem.current.items():
             if name in self.problem.unpinned:
                 continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
-        for stays in members.values():
-            moved = self.clauses.atom()
+        moved = {name: self.clauses.atom() for name in members}
+        for name, stays in members.items():
+            free = (moved["torch"],) if name in BUILT_AGAINST_TORCH and "torch" in moved else ()
             for atom in stays:
-                self.clauses.add((atom, moved))
-            self.clauses.cost("changes", moved)
+                self.clauses.add((atom, moved[name], *free))
+            self.clauses.cost("changes", moved[name])
 
     def recommend(self) -> None:
         """Add the costs of not taking a recommended fix of a finding, or not its best one."""

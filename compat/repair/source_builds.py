@@ -20,12 +20,6 @@ COMPILED = frozenset((*EXTENSIONS, "flash-attn", "causal-conv1d", "mamba-ssm"))
 """Packages whose wheels are compiled for specific GPUs, CUDA and torch: a local build matches those installed."""
 EVERYWHERE = frozenset(("bitsandbytes",))
 """Those whose wheels also run without CUDA."""
-BUILT_AGAINST_TORCH = frozenset(
-    ("apex", "causal-conv1d", "detectron2", "flash-attn", "flash-attn-3", "grouped-gemm", "mamba-ssm", "pytorch3d",
-     "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv", "transformer-engine-torch")
-)  # fmt: skip
-"""torch extensions published as source: an installed one was compiled against the torch installed at that time."""
-
 PIN_TORCH = frozenset(("xformers",))
 """Packages whose wheels pin the torch release they were compiled with, while their source supports it and later ones."""
 

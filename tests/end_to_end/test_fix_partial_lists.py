@@ -225,6 +225,30 @@ def test_pins_of_a_project_that_contradict_each_other_are_fixed(fix: Run, index:
     assert (tmp_path / "pyproject.toml").read_text() == project.replace("1.0", "1.1")
 
 
+def test_pins_of_one_command_that_contradict_each_other_are_fixed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """What another command installs later may contradict it: pip installs that all the same."""
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    index.add("old", {"1.0": release("2025-01-01", "numpy<2"), "1.1": release("2025-02-01", "numpy<3")})
+    text = "FROM python:3.11-slim\nRUN pip install old==1.0\nRUN pip install numpy==2.0.1\n"
+    (tmp_path / "Dockerfile").write_text(text)
+    assert "Nothing to fix" in fix(url=index.url, subject=["Dockerfile"], job=CLEAN).stdout
+    text = "FROM python:3.11-slim\nRUN pip install old==1.0 numpy==2.0.1\n"
+    (tmp_path / "Dockerfile").write_text(text)
+    done = fix("--write", url=index.url, subject=["Dockerfile"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "Dockerfile").read_text() == text.replace("1.0", "1.1")
+
+
+def test_a_plan_whose_file_uv_refuses_is_not_called_checked_with_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Of two faults of the pins one has no fix."""
+    index.add("numpy", {"1.26.4": release("2025-01-01"), "2.0.1": release("2025-01-01")})
+    index.add("accelerate", {"0.32.0": release("2024-07-01", "numpy<2.0.0,>=1.17")})
+    (tmp_path / "requirements.txt").write_text("accelerate==0.32.0\nnumpy==2.0.1\ntrl==0.17.0\n")
+    done = fix(*own(tmp_path, BAD_TRL), "--keep", "numpy", "accelerate", url=index.url, job=CLEAN)
+    assert "with uv pip compile" not in done.stdout
+    assert "uv refuses the edited file: " in " ".join(done.stdout.split()) or "conflict with each other" in done.stdout
+
+
 def test_what_no_release_resolves_ends_with_the_contradiction(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It is proven whatever torch's own index has, which cannot be reached."""
     shells(index)

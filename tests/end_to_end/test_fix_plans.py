@@ -128,6 +128,24 @@ def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Pat
     ]
 
 
+def test_what_is_compiled_again_anyway_moves_to_a_release_without_a_warning(fix: Run, tmp_path: Path) -> None:
+    """Alone, the warning is no reason to change a package."""
+    rules = [
+        RULE.format(
+            name=f"old-{name}", severity=severity, packages=f'{name} = "<{bound}"', hit=f'{name} = "{old}"',
+            clear=f'{name} = "{bound}"', fix=f'[[rule.fix]]\nupgrade = {{ {name} = ">={bound}" }}',
+        )
+        for name, severity, old, bound in (("torch", "error", "2.6.0", "2.7.0"), ("flash-attn", "warning", "2.6.3", "2.7.4"))
+    ]  # fmt: skip
+    releases = {each: release("2025-01-29", "torch") for each in ("2.6.3", "2.7.0", "2.7.4", "2.8.3")}
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\nflash-attn==2.6.3\n")
+    with IndexServer({**PACKAGES, "flash-attn": releases}) as server:
+        assert "Nothing to fix" in fix(*own(tmp_path, rules[1]), url=server.url, job=CLEAN).stdout
+        done = fix("--write", *own(tmp_path, *rules), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.7.4\n"
+
+
 def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run, tmp_path: Path) -> None:
     """It was compiled for the old torch; what takes its place needs the new one to be there first, and no isolation."""
     old = RULE.format(

@@ -10,7 +10,18 @@ from packaging.version import Version
 
 from compat.model import Environment
 from compat.repair.candidates import Release
-from compat.repair.problem import BEHIND, DOWNGRADE, FOLLOWING, LEFT, MAJOR, OLD, Problem, family, moves_major
+from compat.repair.problem import (
+    BEHIND,
+    BUILT_AGAINST_TORCH,
+    DOWNGRADE,
+    FOLLOWING,
+    LEFT,
+    MAJOR,
+    OLD,
+    Problem,
+    family,
+    moves_major,
+)
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need, Target, satisfies
 
@@ -100,6 +111,7 @@ class Everything:
         current = {name: release.version for name, release in self.problem.current.items()}
         unpinned = self.problem.unpinned
         changed = {family(name) for name, version in current.items() if chosen[name] != version and name not in unpinned}
+        changed -= BUILT_AGAINST_TORCH if "torch" in changed else set()
         ranges = [(each.name, each.specifier) for each in self.problem.asked if each.name in current]
         left = {name for name, specifier in ranges if chosen[name] != ABSENT and not satisfies(chosen[name], specifier)}
         release = {name: {each.version: each for each in releases} for name, releases in self.releases.items()}
