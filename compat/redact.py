@@ -23,7 +23,10 @@ _SIGNS = (
     "@", "/t/", "bearer ", "authorization", "cookie", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
     "sk-", "akia", "login", "passw", "passphrase", "mysql", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
     "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=", "npm_", "pypi-age",
-    "dckr_", "ya29.", "sg.", "r8_", "sk_",
+    "dckr_", "ya29.", "sg.", "r8_", "sk_", "asia", "gldt-", "glrt-", "glptt-", "rk_", "whsec_", "hvs.", "shpat_", "dop_v1_",
+    "lin_api_", "tgp_v1_", "xai-", "pplx-", "api_org_", "basic ", "basic%20", "connection_string", "connectionstring",
+    "webhook", "%40", " -u ", " -a ", "redis-cli", "sqlcmd", "mongo", "lftp ", "smbclient", "twine ", "uv publish", "zip -p",
+    "7z ", "anaconda -t", "http-basic.", "pwd=", "-api",
 )  # fmt: skip
 """In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
@@ -71,7 +74,7 @@ def _redacted_by_lines(text: str) -> str:
 
 def _end_of_block(lines: Sequence[str], at: int) -> int:
     """Return the index behind a suspicious line, those that may hold its value, and all further suspicious ones."""
-    if "PRIVATE KEY-----" in lines[at]:
+    if "PRIVATE KEY" in lines[at]:
         return min(at + 200, len(lines))
     end, left = at + 1, _AROUND
     while end < len(lines) and left:
@@ -144,16 +147,18 @@ def _compile() -> tuple[_Pattern, ...]:
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|key|[_-]api|jwt)"
     whose = (
         "hub|hf|auth|access|api|bearer|github|gitlab|secret|private|client|refresh|session|security|account|sharedaccess|license|deploy|bot|share"
-        "|secretaccess|admin|jupyter|wandb|comet|neptune|openai|service"
+        "|secretaccess|admin|jupyter|wandb|comet|neptune|openai|service|identity|registry|huggingface|subscription"
     )
     # with these words a value is a secret whatever it looks like; with the others, which also name tokens of texts and keys
     # of dictionaries, only if it looks random
-    sure = rf"(?<![^\W_])(?<!/)(?:(?:{whose})[_-]?(?:token|keys?|secret)|passw(?:or)?d|passphrase)"
+    sure = rf"(?<![^\W_])(?<!/)(?:(?:{whose})[_-]?(?:token|keys?|secret)|passw(?:or)?d|passphrase|connection_?string)"
     variable = (
-        r"(?:\b[A-Z][A-Z0-9_]{0,60}?_(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT|CREDENTIALS?)"
+        r"(?:\b[A-Z][A-Z0-9_]{0,60}?_(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|KEY|PAT|CREDENTIALS?|WEBHOOK(?:_URL)?)"
         r"|\b(?:TOKEN|SECRET|PASSWORD))"
     )
-    unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt)"
+    unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt|_?auth|credentials?)"
+    named = rf"[\w.:-]{{0,40}}?(?:token|passw(?:or)?d|passphrase|secret|(?:{whose})[_-]?key)"
+    mixed = r"(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Z])(?=[\w-]{0,40}[a-z])[\w-]{20,400}"  # no commit, which has no capitals
     assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20})?(?:\\?['\"])?"
     about = r"(?!(?:is|was|are|must|not|has|needs|requires?|or|and|with|for|from|of|in)\s)"  # --token is missing
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
@@ -194,7 +199,7 @@ def _compile() -> tuple[_Pattern, ...]:
         after("", rf"{unsure}{assigned}", random),
         # setenv("HF_TOKEN", "…"), ENV HF_TOKEN …, and netrc's password …
         after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|[\s|,>]{{1,20}}['\"]?)", random),
-        after("", rf"\b(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
+        after("", rf"\b_?(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
         # {name: HF_TOKEN, value: …}, also on two lines and in a diff
         after(
             "name",
@@ -211,12 +216,25 @@ def _compile() -> tuple[_Pattern, ...]:
         after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
         after("wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"),
         after("login", r"\blogin(?:\(\s{0,9}|\s{1,40}(?:--?\w{1,20}\s{1,40}){0,3})['\"]?", random),
+        after("password", r"\blogin\s{1,20}\S{1,100}\s{1,20}password\s{1,20}", r"[^\s'\"\\]{1,400}"),  # netrc
         # the password of "docker login -u me -p …"
         after(
             "-p",
-            r"\b(?:login|sshpass|mysql\w{0,10})\b(?:[^\n|;&]{0,200}?)\s-p(?:=|\s{1,9})?['\"]?",
+            r"\b(?:login|sshpass|mysql\w{0,10}|twine\s{1,9}upload|uv\s{1,9}publish|mongo\w{0,10}|ncftp|7z)\b(?:[^\n|;&]{0,200}?)\s-p(?:=|\s{1,9})?['\"]?",
             r"(?![$'\"\s-])[^\s'\"]{4,400}",
         ),
+        after("-p", r"\b(?:(?:un)?zip|sqlcmd)\b[^\n|;&]{0,200}?\s-P\s{0,9}['\"]?", r"(?![$'\"-])[^\s'\"]{4,400}"),
+        after("redis-cli", r"\bredis-cli\b[^\n|;&]{0,200}?\s-a(?:\s{1,9})?['\"]?", r"(?!\$)[^\s'\"]{4,400}"),
+        after("anaconda", r"\banaconda\s{1,9}-t\s{1,9}", r"(?![$'\"-])\S{4,400}"),
+        after("set", r"\btoken\s{1,9}set\s{1,9}", random),
+        after("pwd=", r"(?<![\w-])pwd=", r"(?![/$'\"~.])[^\s;'\"]{4,400}", ignored),
+        after("--with-token", r"--with-token\s{1,9}", random),
+        after(
+            "config", r"\bconfig\s{1,9}(?:http-basic\.\S{1,60}\s{1,9}\S{1,60}|pypi-token\.\S{1,60})\s{1,9}",
+            r"(?![$'\"-])\S{4,400}",
+        ),
+        after("htpasswd", r"\bhtpasswd\s{1,9}-\w{0,6}b\w{0,6}\s{1,9}\S{1,200}\s{1,9}\S{1,60}\s{1,9}", r"(?!\$)\S{1,200}"),
+        after("-u", r"\b(?:lftp|smbclient)\b[^\n|;&]{0,100}?\s-u\s{1,9}[^\s,%]{1,80}[,%]", r"(?!\$)\S{1,200}", ignored),
         (
             "|",
             re.compile(
@@ -226,39 +244,77 @@ def _compile() -> tuple[_Pattern, ...]:
         ),
         after(
             "curl",
-            r"\bcurl(?:\s[^\n]{0,300}?)??\s(?:-u|--user)[=\s]\s{0,9}['\"]?",
+            r"\bcurl(?:\s[^\n]{0,300}?)??\s(?:-[uU]|--(?:proxy-)?user[=\s])\s{0,9}['\"]?",
             r"(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{0,400}",
         ),
-        # headers
-        after("bearer", r"\bbearer\s{1,40}", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
         after(
-            "authorization", r"\bauthorization['\"]?\s{0,3}:\s{0,9}['\"]?(?:(?:basic|token|apikey|digest)\s{1,9})?",
+            " -a ", r"\b(?:https?|httpie|xh)\s[^\n|;&]{0,200}?(?<=\s)-a\s{1,9}['\"]?",
+            r"(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{1,400}",
+        ),
+        after(" -u", r"\s-u\s{0,9}['\"]?[^\s:'\"$/]{1,80}:", random),
+        # <password>…</password>, <add key="password" value="…">
+        after("</", rf"<{named}(?:\s[^<>]{{0,200}})?>\s{{0,60}}", r"[^<>\s]{1,4000}(?=\s{0,60}</)", ignored),
+        after(
+            "value", rf"['\"]{named}['\"]\s{{1,20}}value\s{{0,3}}=\s{{0,3}}['\"]", r"[^'\"<>]{1,4000}", ignored,
+        ),
+        after("</", rf"=\s{{0,3}}['\"]{named}['\"]\s{{0,3}}>\s{{0,20}}", r"[^<>\s]{1,4000}(?=</)", ignored),
+        # headers
+        ("basic", re.compile(r"\bbasic(?: auth)?:?(?:\s{1,9}|%20)[A-Za-z0-9+/]{8,2000}={0,2}", ignored), _without_basic),
+        after("bearer", r"\bbearer(?:\s{1,40}|%20|\+)", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
+        after(
+            "authorization",
+            r"(?:\b|(?<=\\[nrt]))authorization['\"]?\s{0,3}:\s{0,9}['\"]?(?:(?:basic|token|apikey|digest)\s{1,9})?",
             r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored,
         ),
-        after("cookie", r"\bcookie['\"]?\s{0,3}:\s{0,9}['\"]?(?=[\w.-]{1,60}=)", r"[^'\"\n]{6,4000}", ignored),
+        after("signature", r"\bsignature=", r"[\w/+=%-]{16,400}", ignored),
+        after("curl", r"\bcurl(?:\s[^\n]{0,300}?)?\s(?:-b|--cookie)\s{1,9}['\"]?[\w.-]{1,60}=", r"[^\s'\"]{4,400}"),
+        after("cookie", r"(?:\b|(?<=\\[nrt]))cookie['\"]?\s{0,3}:\s{0,9}['\"]?(?=[\w.-]{1,60}=)", r"[^'\"\n]{6,4000}", ignored),
         after(
             "-",
-            r"\b(?:private|x-[\w-]{0,40})-(?:token|key|secret)['\"]?\s{0,3}:\s{0,3}['\"]?",
+            r"\b(?:private|(?:x|ocp)-[\w-]{0,40})-(?:token|key|secret|api)['\"]?\s{0,3}:\s{0,3}['\"]?",
             r"(?![$'\"{\[(<])[^\s'\"\\;&,{}]{4,4000}",
             ignored,
         ),
         # tokens of well-known services
         (
             "_",
-            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|sk_(?:live|test)_\w{10})\w{0,400}"),
+            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|[sr]k_(?:live|test)_\w{10}|whsec_\w{16}|shpat_\w{16}|dop_v1_\w{20}|lin_api_\w{16}|tgp_v1_[\w-]{20}|hf_oauth_\w{10}|api_org_\w{20})\w{0,400}"),
             HIDDEN,
         ),
         (
             "-",
-            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
+            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|gl(?:dt|rt|ptt|ft|agent|soat)-[\w-]{15}|xai-\w{30}|pplx-\w{20}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
             HIDDEN,
         ),
-        ("a", re.compile(r"\b(?:AKIA[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
-        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
-        ("eyj", re.compile(r"\beyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
-        after("private key-----", r"PRIVATE KEY-----", r"[^-]{1,8000}"),
-        after("/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|/bot\d{6,12}:", r"[\w/-]{6,200}"),
+        ("a", re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
+        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|hvs\.[\w-]{16}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
+        ("eyj", re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
+        after("private key", r"PRIVATE KEY(?: BLOCK)?-----", r"[^-]{1,8000}"),
+        # "Your token … has been saved", "API key … rejected"
+        *(
+            after(sign, rf"\b(?:[\w]{{1,40}}_)?{name}(?:\s(?:is|was))?\s{{1,3}}['\"`]?", rf"(?-i:{mixed})", ignored)
+            for sign, name in (("token ", "token"), (" key ", "api.key"), ("password ", "password"))
+        ),
+        after("password for", r"\bpassword for [^\s:]{1,80}:\s", random, ignored),
+        # the address as a value of a query
+        after("%40", r"%2f%2f[^\s%'\"]{1,80}%3a", r"[^\s'\"&]{1,400}?(?=%40)", ignored),
+        after(
+            "/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|\bwebhookb2/|/bot\d{6,12}:",
+            r"[\w/-]{6,200}",
+        ),
     )  # fmt: skip
+
+
+def _without_basic(match: re.Match[str]) -> str:
+    """Hide what follows "Basic" if it is a user and a password: the word is also used in prose."""
+    import binascii
+
+    word = match[0].rpartition(" ")[2].rpartition("%20")[2]
+    try:
+        plain = binascii.a2b_base64(word + "=" * (-len(word) % 4))
+    except ValueError:
+        return match[0]
+    return f"{match[0][: -len(word)]}{HIDDEN}" if b":" in plain else match[0]
 
 
 def _without_user(match: re.Match[str]) -> str:
