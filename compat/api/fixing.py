@@ -133,12 +133,7 @@ def repaired(
         return Repair(case, (), Plan(proven=True, refused=refused), Written())
     later = checks.uv and case.listing is not None and case.resolves is not None and not checks.install
     checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
-    plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
-    if errors and (not plan.stands or plan.left):
-        built = planner.with_commits()
-        other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
-        if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
-            plan = other
+    plan = _planned(case, planner, explained=explained, contrasted=contrasted, checks=checks)
     after = None
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = _leaner(case, plan, planner)
@@ -175,6 +170,20 @@ def repaired(
         plan, after = joined(plan, more), None
         written = written_for(case, plan)
     return Repair(case, errors, plan, written if plan.stands else Written())
+
+
+def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool, checks: Checks) -> Plan:
+    """The plan of a planner, with commits that rules recommend if no releases fix everything."""
+    plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
+    if planner.errors and (not plan.stands or plan.left):
+        built = planner.with_commits()
+        other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
+        if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
+            plan = other
+    if case.resolves is not False:
+        return plan
+    # what the installer adds is no change where it is unknown what was installed before
+    return replace(plan, changes=tuple(each for each in plan.changes if each.before or each.name not in plan.along))
 
 
 def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]:

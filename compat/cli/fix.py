@@ -68,6 +68,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
     """Print the plan of each environment, then the edits of all; :class:`Undecided` for a single one without a decision."""
     from compat.formats.edit.files import edits_difference
     from compat.output.plan import shown_plan
+    from compat.repair.whole_plans import open_errors, planned
 
     undecided: list[str] = []
     for (name, each), code in zip(found, codes):
@@ -80,7 +81,11 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
                 raise Undecided(undecided[0])
         if name:
             emit(f"{name}:")
-        emit(shown_plan(plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief")))
+        after = planned(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
+        emit(shown_plan(
+            plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief"),
+            questions=open_errors(after, open_matrix(options.values.get("rules", ())), case.ignored),
+        ))  # fmt: skip
         if steps.refused and not options.flag("write"):
             emit(f"  not written: {steps.refused}\n")
     emit("".join(edits_difference(edit) for edit in edits.values()))

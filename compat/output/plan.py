@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.model import Finding, Fix
-from compat.output.terminal import wrapped
+from compat.output.terminal import flags_for, wrapped
 from compat.repair.plan import actions, reason_of
 from compat.repair.problem import family
 
@@ -23,10 +23,14 @@ _ALONG = 12
 
 def shown_plan(
     plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, told: Sequence[str] = (),
-    notes: Sequence[str] = (), explained: bool = True,
+    notes: Sequence[str] = (), explained: bool = True, questions: Sequence[Finding] = (),
 ) -> str:  # fmt: skip
-    """Render a plan for an environment with these errors; ``told`` describes the target."""
-    return "\n".join(_lines(plan, errors, commands, told, notes, explained)) + "\n"
+    """Render a plan for an environment with these errors; ``told`` describes the target, ``questions`` are possible errors."""
+    lines = [*_lines(plan, errors, commands, told, notes, explained)]
+    for each in questions:
+        lines += wrapped(f"{each.title} ({each.rule})", "  possible  ", " " * 12)
+        lines.append(f"            settle with {flags_for(each.unknown)}")
+    return "\n".join(lines) + "\n"
 
 
 def _lines(
@@ -56,7 +60,7 @@ def _lines(
     for finding in plan.left:
         yield f"  left      {finding.title}"
         yield from (f"            {way}" for way in _ways(actions(finding, left=True)))
-    yield from (f"  unread    {name}: {reason_of(name, why)}" for name, why in list(plan.unread.items())[:5])
+    yield from (f"  unread    {name}: {reason_of(name, why)}" for name, why in sorted(plan.unread.items())[:5])
     yield from (f"  no builds from {name}: {reason_of(name, why)}" for name, why in plan.narrowed.items())
 
 

@@ -13,6 +13,7 @@ from compat.repair.problem import DAYS_BACK, UNRESOLVED, Problem, Recommended, f
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
+from compat.repair.verify import active
 
 _ALTERNATIVES = 4
 """Maximum number of different requirements that are spelled out for the releases of a package."""
@@ -31,9 +32,9 @@ def _reasons(
 ) -> list[str]:
     before = solver.problem.current.get(name)
     asking = [
-        (f"{release.name} {release.told} requires {need.text}", need)
-        for release in chosen.values() for needs in (solver.needs.get(release, EMPTY).get("", ()),) for need in needs
-        if need.name == name and release.name != name
+        (f"{other}{f'[{extra}]' if extra else ''} {chosen[other].told} requires {need.text}", need)
+        for other, extra in active(solver.problem, chosen, solver.needs) if other != name
+        for need in solver.needs.get(chosen[other], EMPTY).get(extra, ()) if need.name == name
     ]  # fmt: skip
     if before is None:
         fitting = [

@@ -100,7 +100,7 @@ def brought_along(
     for need in problem.asked:
         if need.name in wanted:
             wanted[need.name].append(need.specifier)
-    for name, extra in _active(problem, chosen, needs):
+    for name, extra in active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):
             if need.name in wanted:
                 wanted[need.name].append(need.specifier)
@@ -121,14 +121,14 @@ def is_partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[R
 
 def unmet(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
     """Packages that do not satisfy a requirement of another package or of the user."""
-    for name, extra in _active(problem, chosen, needs):
+    for name, extra in active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):
             other = chosen.get(need.name)
             if other is None or not satisfies(other.version, need.specifier):
                 yield need.name
 
 
-def _active(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterable[tuple[str, str]]:
+def active(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterable[tuple[str, str]]:
     """The (package, extra) pairs that are requested, with ``""`` for the package without extras."""
     found = dict.fromkeys((name, "") for name in chosen)
     waiting = list(found)

@@ -11,6 +11,7 @@ from itertools import permutations
 
 from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
+from compat.checks.questions import folded
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -53,6 +54,14 @@ def findings(
         if each.verdict == "hit" and each.severity in ("error", "warning") and each.rule not in ignored
         and (known is None or each.packages.keys() <= set(known))
     )  # fmt: skip
+
+
+def open_errors(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
+    """The likeliest errors that depend on what is not known of the job, and are not fixed for that reason."""
+    found = rules.judge(visible(environment), matrix)
+    asked = (each for each in found if each.verdict == "possible" and each.severity == "error" and each.rule not in ignored)
+    shown, _ = folded(deduplicated(asked))
+    return shown
 
 
 def to_fix(found: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:

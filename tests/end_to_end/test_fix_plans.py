@@ -128,6 +128,25 @@ def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Pat
     ]
 
 
+def test_an_error_that_depends_on_the_job_is_named_with_the_option_that_settles_it(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """It is not fixed as long as nobody says what the job does, and a plan must not be taken for the end of it."""
+    rule = RULE.format(
+        name="bad-grpo", severity="error", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
+        fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }\n[rule.when]\ntask = ["grpo"]',
+    ).replace('hit = { packages = { trl = "0.17.0" } }', 'hit = { packages = { trl = "0.17.0" }, task = "grpo" }')  # fmt: skip
+    done = fix(*own(tmp_path, rule), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "Nothing to fix: no known error applies here.\n  possible  bad-grpo (bad-grpo)\n            settle with --task TASK"
+        in done.stdout
+    )
+    assert "possible" not in fix(*own(tmp_path, rule), url=index.url, job=(*CLEAN, "--task", "sft")).stdout
+    done = fix("--format", "json", *own(tmp_path, rule), url=index.url, job=(*CLEAN, "--task", "grpo"))
+    assert planned(done) == {"trl": ("0.17.0", "0.18.0")}
+
+
 def test_what_is_compiled_again_anyway_moves_to_a_release_without_a_warning(fix: Run, tmp_path: Path) -> None:
     """Alone, the warning is no reason to change a package."""
     rules = [
