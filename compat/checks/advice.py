@@ -102,8 +102,7 @@ class _Trials:
             # what only the fixes of violated requirements say; the errors are counted once it is known what moves along
             along = {
                 fix.package: ends[-1]
-                for each in requirements.judge(facts, open_declared(), frozenset(releases))
-                if each.verdict == "hit" and each.rule.startswith(tuple(f"requires-{name}-" for name in releases))
+                for each in requirements.judge(facts, open_declared(), frozenset(releases), releases) if each.verdict == "hit"
                 for fix in each.fixes[:1]
                 if fix.package and fix.spec and fix.package not in releases and (ends := self._ends(fix.package, fix.spec))
             }  # fmt: skip
@@ -131,7 +130,8 @@ class _Trials:
         copies = tuple(copy for copy in environment.distributions or () if copy.name in about)
         of_these, declared = Facts(replace(environment, distributions=copies)), open_declared()
         found = [
-            *requirements.judge(facts, declared, about, errors=True), *installation.judge_releases(of_these, declared),
+            *requirements.judge(facts, declared, about, requirements.MAY_BE_ERRORS),
+            *installation.judge_releases(of_these, declared),
             *guards.judge(facts, about), *(builds.judge(facts) if about & _COMPILED else ()),
         ]  # fmt: skip
         certain = [each for each in found if each.verdict == "hit" and each.severity == "error"]

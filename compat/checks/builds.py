@@ -28,28 +28,11 @@ if TYPE_CHECKING:
     from compat.tables.linked import LinkedTable
 
 
-NAMES = frozenset(
-    (
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "pytorch-cuda",
-        "triton",
-        "vllm",
-        "xformers",
-        "bitsandbytes",
-        "flash-attn",
-        "sgl-kernel",
-        "sglang-kernel",
-        "onnxruntime-gpu",
-        "flashinfer-python",
-        "auto-gptq",
-        "autoawq",
-        "lmdeploy",
-        "nvidia-nccl-cu12",
-        "nvidia-cusparselt-cu12",
-    )
-)
+NAMES = frozenset((
+    "torch", "torchvision", "torchaudio", "pytorch-cuda", "triton", "vllm", "xformers", "bitsandbytes", "flash-attn",
+    "sgl-kernel", "sglang-kernel", "onnxruntime-gpu", "flashinfer-python", "auto-gptq", "autoawq", "lmdeploy",
+    "nvidia-nccl-cu12", "nvidia-cusparselt-cu12",
+))  # fmt: skip
 """Distributions whose builds are checked here, and the conda package that states torch's CUDA."""
 
 
@@ -63,14 +46,17 @@ def judge(facts: Facts) -> Iterator[Finding]:
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.checks import gpu_code, images, loading
+    from compat.checks import loading
     from compat.tables.builds import open_code_tables
     from compat.tables.linked import open_linked
 
     stack = stack_of(facts, open_code_tables())
-    yield from gpu_code.judge(stack)
+    if environment.accelerators or stack.flavour.cuda == "cpu":
+        from compat.checks import gpu_code, images
+
+        yield from gpu_code.judge(stack)
+        yield from images.judge(stack)
     yield from driver_findings(stack)
-    yield from images.judge(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     yield from _overwritten(stack)

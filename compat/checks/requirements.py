@@ -32,6 +32,8 @@ _SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#re
 
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
 """Packages compiled for the torch that they require: with another one their operators are missing."""
+MAY_BE_ERRORS = EXTENSIONS_OF_TORCH.union(REFUSED_AT_IMPORT)
+"""The distributions whose violated requirements may be errors, and not only warnings."""
 _BUILDS_DIFFER = ("torch", "torchvision", "torchaudio")
 CUDA_LIBRARIES = ("nvidia-", "cuda-")
 """Prefixes of the packages with the CUDA libraries that torch requires."""
@@ -42,16 +44,15 @@ _OF_CUDA_BUILDS = ("triton",)
 
 
 def judge(
-    facts: Facts, declared: Declared, about: frozenset[str] | None = None, *, errors: bool = False
+    facts: Facts, declared: Declared, about: frozenset[str] | None = None, asking: Collection[str] | None = None
 ) -> Iterator[Finding]:  # fmt: skip
     """Check the METADATA of installed distributions; for others, the requirements in the tables of tracked packages.
 
-    ``about`` limits the findings to requirements of or for these distributions, ``errors`` to distributions whose violated
-    requirements may be errors.
+    ``about`` limits the findings to requirements of or for these distributions, ``asking`` to the requirements of these.
     """
     names = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
-        if errors and copy.name not in REFUSED_AT_IMPORT and copy.name not in EXTENSIONS_OF_TORCH:
+        if asking is not None and copy.name not in asking:
             continue
         asked = None if about is None or copy.name in about else about
         if copy.requires is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compat.errors import InputError
-from compat.formats.registry import Format
 from compat.model import (
     DRIVER_STATES,
     LAUNCHERS,
@@ -24,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
-
-    from compat.formats.listing import Listing
 
     T = TypeVar("T")
     Path = tuple[str | int, ...]
@@ -240,13 +237,3 @@ _ENVIRONMENT: Mapping[str, _Reader] = {
 }  # fmt: skip
 
 _KEYS = f"{', '.join(list(_ENVIRONMENT)[:-1])} and {list(_ENVIRONMENT)[-1]}"
-
-
-class Described(Format):
-    """A described environment; it has no listing."""
-
-    kind = "described"
-    lists_packages = False
-
-    def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        raise InputError("is a described environment: pass it with --environment", path)

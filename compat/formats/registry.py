@@ -108,6 +108,16 @@ class ProjectLock(Format):
         return Commands((here + self.lock(changes, pip),), (here + self.sync,))
 
 
+class Described(Format):
+    """A described environment, which has no listing. It is read by ``described.py``, and not as a file of a project."""
+
+    kind = "described"
+    lists_packages = False
+
+    def read(self, path: str, text: str) -> tuple[Listing, ...]:
+        raise InputError("is a described environment: pass it with --environment", path)
+
+
 # --- The registered formats, and detection: by file name, and by content if the name is not enough.
 
 
@@ -200,7 +210,7 @@ _CONDA_LIST = Registered("conda list", "conda_environment:CondaList", ())
 _CONDA_MARKS = (b"conda create --name <env> --file <this file>", b"\npython=")
 _PLAIN_LOCK = Registered("uv.lock", "locks.uv:UvLock", (), (b"\n[[package]]",))
 """A TOML lock without another tool's marks."""
-_DESCRIBED = Registered("described", "described:Described", ())
+_DESCRIBED = Registered("described", "registry:Described", ())
 _NAMED_REQUIREMENTS = Registered("requirements", "requirements.file:Requirements", ("*requirements*", "*constraints*"))
 """The fallback: a name such as ``requirements`` or ``constraints.lock``."""
 PROGRAMS = {each.program: each.kind for each in FORMATS if each.program}
