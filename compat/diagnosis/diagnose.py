@@ -73,20 +73,18 @@ def diagnose(
         found = (*fitting, *(each for each in meant if each.rule in more))
     else:
         found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
-    guesses = tuple(each for each in found if _is_guess(each))  # a rule with this message, though not shown, says more
-    found = (
-        *(each for each in found if each not in guesses),
-        *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts),
-        *guesses,
-    )
+    # a rule with this message says more than a guess, even if nothing else shows its packages
+    at = next((number for number, each in enumerate(found) if _is_guess(each)), len(found))
+    found = (*found[:at], *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts), *found[at:])
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
 
 
 def _is_guess(finding: Finding) -> bool:
-    """Whether a finding only restates the error: two packages do not fit, and no release is known that does."""
+    """Whether a finding fits many causes: a symptom that is general, or two packages without a release that fits."""
     named = any(fix.spec or fix.kind not in ("pin", "config") for fix in finding.fixes)
-    return finding.rule == INTERFACE and finding.confidence == "reported" and not named
+    general = finding.rule in general_rules() or (finding.rule == INTERFACE and not named)
+    return general and finding.confidence == "reported"
 
 
 def _shows(text: str, rule: Rule, facts: Facts) -> bool:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.diagnosis.namespaces import shared
 from compat.interfaces.table import open_table, tracked
 from compat.model import normalized
 
@@ -23,9 +24,9 @@ _GENERATED = ("unsloth_compiled_cache", "unsloth")
 
 
 def distribution_of_module(module: str) -> str:
-    """Return the distribution that most likely provides a module, by its top-level name."""
-    if module.startswith("google.protobuf"):  # google is shared by many distributions
-        return "protobuf"
+    """Return the distribution that most likely provides a module, by its top-level name or that of a shared package."""
+    if (among := shared(module)) is not None:
+        return among[0]
     top = module.partition(".")[0]
     known = providers(top)
     return known[0] if known else normalized(top)

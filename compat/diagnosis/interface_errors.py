@@ -24,7 +24,7 @@ from compat.diagnosis.frame_packages import (
     where,
     written_before,
 )
-from compat.diagnosis.missing_names import Named, home, homes, of_imported, of_older, of_older_method
+from compat.diagnosis.missing_names import Named, home, homes, of_imported, of_older, of_older_method, of_older_name, shown_in
 from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named_releases import (
     of_attribute,
@@ -35,6 +35,7 @@ from compat.diagnosis.named_releases import (
     of_positional,
     spelled_otherwise,
 )
+from compat.diagnosis.namespaces import shared
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
 from compat.diagnosis.own_code import of_own_class
 from compat.diagnosis.python_messages import (
@@ -146,6 +147,9 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
     known = changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
     if known is not None and _is_of_another(lack, known.package, error):
         known = None
+    if known is not None and known.doubt and lack.kind in (NAME, ATTRIBUTE):  # a name of another module, perhaps passed on
+        shown = shown_in(lack.owner, lack.name) if tabled is not None else of_older_name(lack.owner, lack.name)
+        known = known if shown is None else None
     if known is not None and known.doubt and lack.kind not in _OF_A_MODULE and not error.frames:
         module = home(lack.owner.partition(".")[0], ())
         known = known if module is None or distribution_of_module(module) == known.package else None
@@ -161,8 +165,10 @@ def _is_of_another(lack: Lack, package: str, error: RaisedError) -> bool:
 
 
 def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
-    """Return an argument that all known releases take, or a method that all have, unless one of them is installed."""
-    if lack.kind == MEMBER:
+    """Return an argument that all known releases take, or a name that all have, unless one of them is installed."""
+    if lack.kind in (NAME, ATTRIBUTE):
+        found = of_older_name(lack.owner, lack.name)
+    elif lack.kind == MEMBER:
         found = of_older_method(lack.owner, lack.name, modules_of(error))
     else:
         function = called(lack.owner, error) if lack.kind == KEYWORD else None
@@ -174,6 +180,8 @@ def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain an import from an unknown location (a bare folder or a lazy module) if the installed release lacks the name."""
     lack = lack_in(error.message.replace(UNKNOWN_LOCATION, "")) if UNKNOWN_LOCATION in error.message else None
+    if lack is not None and lack.kind == NAME and shared(module := f"{lack.owner}.{lack.name}") is not None:
+        return not_installed(module, _sides(lack, error).asking, error, facts)
     known = None if lack is None else _known(lack, error)
     return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
 
@@ -225,7 +233,7 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     sides = _sides(lack, error)
     if lack.kind == GLOBAL and (found := optional_import(lack.name, error, facts)):
         return found
-    if lack.kind == GLOBAL or (lack.kind == MODULE and "." not in lack.owner):
+    if lack.kind == GLOBAL or (lack.kind == MODULE and ("." not in lack.owner or shared(lack.owner) is not None)):
         found = not_installed(lack.owner or lack.name, sides.asking, error, facts)
         return found or ([] if lack.kind == MODULE else undefined_name(lack.name, error, facts))
     if lack.kind == MEMBER and lack.owner == "NoneType":

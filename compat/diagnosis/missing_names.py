@@ -290,6 +290,15 @@ def of_older_method(owner: str, name: str, modules: Sequence[str]) -> Named | No
     return None
 
 
+def of_older_name(module: str, name: str) -> Named | None:
+    """Look up a name that a module has in all releases in the tables: the one without it is from before them, or damaged."""
+    if module.partition(".")[0] not in tracked():
+        return None
+    need = Need("import", module, name)
+    doubt = " All releases that were analyzed have it, so the one that was running is older, or it is another copy."
+    return _older_than_all(module, f"{module}.{name}", doubt, lambda of, release, _: _answers(of, need, release))
+
+
 def _older_than_all(module: str, what: str, doubt: str, has: Callable[[str, str, str], bool]) -> Named | None:
     """The releases of a module's package if all of them have it (package, version, module); ``doubt`` says what that means."""
     package = tracked()[module.partition(".")[0]]

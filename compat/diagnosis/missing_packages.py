@@ -10,7 +10,9 @@ from compat.checks.code import providers
 from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
 from compat.diagnosis.loader import EXTENSIONS
+from compat.diagnosis.namespaces import shared
 from compat.model import Finding, Fix, normalized
+from compat.reports.stated import meets
 from compat.reports.words import distribution_of
 
 if TYPE_CHECKING:
@@ -127,15 +129,18 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
     if module in EXTENSIONS and not providers(module):
         return [_no_extension(module, error, facts)]
-    if not providers(module) and distribution_of(module) is None:
+    among = shared(module)
+    if among is None and not providers(module) and distribution_of(module) is None:
         return []
-    name = distribution_of_module(module)
+    name, spec = among or (distribution_of_module(module), "")
     name = INSTEAD.get((name, str(facts.value("os"))), name)
     version = version_of(name, facts)
     if asking == name:
         return []
     who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
     there = f" Release {version} is listed as installed, so another environment was running." if version else ""
+    if version and spec and not meets(version, spec):
+        there = f" It is in the releases {spec}; {version} is installed."
     return [
         Finding(
             rule="symptom-not-installed",
@@ -147,11 +152,23 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
             why=f"The package {name} provides it.{there}",
             confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
-            fixes=(Fix("pin", name, None, f"provides {module}", f"pip install {name}"),),
+            fixes=(
+                Fix(
+                    "pin",
+                    name,
+                    spec or None,
+                    f"provides {module}",
+                    f'pip install "{name}{spec}"' if spec else f"pip install {name}",
+                ),
+            ),
             evidence=(_DEPENDENCIES,),
             here=where(error),
         )
     ]
+
+
+def _quoted(name: str, spec: str) -> str:
+    return f'"{name}{spec}"' if spec else name
 
 
 _NO_METADATA = re.compile(

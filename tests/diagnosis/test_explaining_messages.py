@@ -116,3 +116,32 @@ def test_a_release_that_meets_what_is_asked_for_is_not_blamed() -> None:
 @pytest.mark.parametrize("symptom", symptoms(), ids=lambda symptom: symptom.name)
 def test_each_row_has_literals_a_fix_and_evidence(symptom: Symptom) -> None:
     assert all((symptom.hints, symptom.fixes, symptom.evidence))
+
+
+@pytest.mark.parametrize(
+    ("error", "rule", "said_of_it"),
+    [
+        ("KeyError: 'language_model.embed_tokens.weight'", "symptom-checkpoint-names", "language_model.embed_tokens.weight"),
+        (
+            "KeyError: 'layers.0.mlp.down_proj.weight.absmax'",
+            "symptom-checkpoint-names",
+            "layers.0.mlp.down_proj.weight.absmax",
+        ),
+        ("KeyError: 'layers.3.mlp.down_proj.qweight'", "symptom-quantized-weights", "layers.3.mlp.down_proj.qweight"),
+        ("RuntimeError: 'weight' must be 2-D", "symptom-partitioned-weight", "ZeRO-3"),
+        (
+            "ptxas /tmp/tmpxft_01_00-11_k.compute_50.ptx, line 5; error   : Feature '.bf16' requires .target sm_80 or higher",
+            "symptom-nvcc-target",
+            "compute_50",
+        ),
+    ],
+)
+def test_messages_of_loading_training_and_building(error: str, rule: str, said_of_it: str) -> None:
+    (finding,) = said(error)
+    assert finding.rule == rule
+    assert said_of_it in finding.title
+
+
+@pytest.mark.parametrize("error", ["KeyError: 'weight'", "KeyError: 'loss.weight'", "KeyError: 'model.config'"])
+def test_keys_that_are_no_weights_of_a_layer(error: str) -> None:
+    assert said(error) == ()

@@ -414,3 +414,19 @@ def test_a_private_function_by_the_module_that_calls_it() -> None:
 def test_a_function_that_is_named_after_its_package() -> None:
     assert home("liger_fused_linear_cross_entropy", ()) == "liger_kernel.transformers.functional"
     assert home("fused_linear_cross_entropy", ()) is None
+
+
+def test_a_name_that_all_known_releases_have_is_not_looked_up_elsewhere() -> None:
+    """transformers.models.auto had it too, up to 4.51; the message is of a release before all that were analyzed, or a copy."""
+    (finding,) = said(
+        "ImportError: cannot import name 'AutoModelForCausalLM' from 'transformers' (/v/transformers/__init__.py)"
+    )
+    assert [(fix.package, fix.spec) for fix in finding.fixes] == [("transformers", ">=4.26.0")]
+    assert "All releases that were analyzed have it" in finding.why
+
+
+def test_names_that_torch_has_and_no_other_package_uses() -> None:
+    (finding,) = said("AttributeError: module 'torch.library' has no attribute 'wrap_triton'", with_release("torch", "2.5.1"))
+    assert (finding.verdict, finding.fixes[0].spec) == ("hit", ">=2.6.0")
+    (finding,) = said("TypeError: TransformerConfig.__init__() got an unexpected keyword argument 'moe_router_dtype'")
+    assert (finding.fixes[0].package, finding.fixes[0].spec) == ("megatron-core", ">=0.12.0")
