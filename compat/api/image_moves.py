@@ -13,8 +13,9 @@ from compat.api.obstacles import Settled
 from compat.api.planning import planner_of
 from compat.api.resolution import completed, unresolved
 from compat.checks.image_tags import Trials
+from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import image_of
-from compat.formats.docker.base_images import name_and_tag
+from compat.formats.docker.base_images import name_and_tag, with_compiler
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
 from compat.formats.registry import read_content
@@ -24,12 +25,19 @@ from compat.repair.plan import Planner
 
 def on_another_image(case: Case, planner: Planner) -> Settled | None:
     """The file of a case with the nearest tag of its image that has fewer errors; ``None`` if none is known to have."""
-    images = {copy.name: image for copy in case.environment.distributions or () if (image := image_of(copy))}
+    copies = case.environment.distributions or ()
+    images = {copy.name: image for copy in copies if (image := image_of(copy))}
     trials = {image: Trials(image, case.environment, planner.means.matrix) for image in images.values()}
+    running = {copy.name: str(copy.extra["no_compiler"]) for copy in copies if "no_compiler" in copy.extra}
     for error in planner.errors:
-        image = next((images[name] for name in error.packages if name in images), "")
-        better = trials[image].without(error) if image else None
-        found = None if better is None else _moved(case, planner, image, better, trials[image].difference(better))
+        if error.rule == NO_COMPILER:
+            image = next(running[name] for name in error.packages)
+            better, difference = with_compiler(image), "has the CUDA compiler"
+        else:
+            image = next((images[name] for name in error.packages if name in images), "")
+            better = trials[image].without(error) if image else None
+            difference = "" if better is None else trials[image].difference(better)
+        found = None if better is None else _moved(case, planner, image, better, difference)
         if found is not None:
             return found
     return None

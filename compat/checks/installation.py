@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.formats.docker.base_images import with_compiler
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.tables.declared import Declared, Package, Published, fits, newest_python
 from compat.versions import contains, is_version, key_of
@@ -97,8 +98,40 @@ _SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 _ELSEWHERE = ("vcs", "directory", "image", "conda", "url")
 
 
+def _uncompiled(environment: Environment) -> Iterator[Finding]:
+    """What is compiled for CUDA when it is installed, on an image without a compiler: its setup.py ends with an error."""
+    for copy in environment.distributions or ():
+        image = copy.extra.get("no_compiler")
+        if not image or (copy.source is not None and copy.source.kind in ("url", "conda", "image")):
+            continue
+        fixes = [
+            Fix("config", text="install a wheel that fits torch and CUDA by its address, from the releases of its repository")
+        ]
+        better = with_compiler(image)
+        if better is not None:
+            fixes.insert(0, Fix("config", text=f"start from {better}, which has the CUDA compiler"))
+        raised = "OSError: CUDA_HOME environment variable is not set" if copy.name == "flash-attn" else _UNBOUND
+        yield Finding(
+            rule=NO_COMPILER, origin="build", verdict="hit", severity="error", effect="install",
+            title=f"{copy.name} is compiled when it is installed, and this image has no CUDA compiler (nvcc)",
+            why=f"The index only has its source, and setup.py needs CUDA_HOME even where it would then find a wheel: {raised}.",
+            confidence="confirmed", packages={copy.name: copy.version}, facts=("install",), fixes=tuple(fixes),
+            evidence=(_COMPILES[copy.name],), here=f"{copy.name} {copy.version or ''}".rstrip() + f", {image}",
+        )  # fmt: skip
+
+
+NO_COMPILER = "build-no-cuda-compiler"
+_UNBOUND = "NameError: name 'bare_metal_version' is not defined"
+_COMPILES = {
+    "flash-attn": "https://github.com/Dao-AILab/flash-attention/blob/v2.8.3/setup.py",
+    "mamba-ssm": "https://github.com/state-spaces/mamba/blob/v2.2.2/setup.py",
+    "causal-conv1d": "https://github.com/Dao-AILab/causal-conv1d/blob/v1.4.0/setup.py",
+}
+
+
 def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Yield findings about individual releases: yanked, unsupported Python, no wheel, unsupported glibc."""
+    """Yield findings about individual releases: yanked, not compiled here, unsupported Python, no wheel, unsupported glibc."""
+    yield from _uncompiled(facts.environment)
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue

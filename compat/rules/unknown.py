@@ -67,6 +67,11 @@ _NOT_NEWEST = 0.3
 """How much less likely a bad release is where an installer will select the newest one, and that is not bad."""
 _PYTHONS = {"3.8": 1, "3.9": 2, "3.10": 5, "3.11": 5, "3.12": 5, "3.13": 2, "3.14": 1}
 """Relative frequency of Python versions, for environments of unknown version."""
+_HEAD = key_of("99999")
+"""Stands for the newest commit of a repository, which comes after every release."""
+_OLD_HEAD = 0.02
+"""The likelihood that the newest commit of a repository is still what a rule says of certain releases."""
+_REVISIONS = frozenset(("commit", "requested_revision"))
 _NEWER_PYTHON = 0.5
 _PLATFORMS = {
     ("linux", "x86_64"): 8, ("linux", "aarch64"): 1, ("windows", "AMD64"): 1, ("darwin", "arm64"): 1,
@@ -149,6 +154,8 @@ def _of_release(copy: Distribution, bad: Ranges, facts: Facts) -> float:
     """
     if copy.version is not None:
         return float(contains(bad, key_of(copy.version)))
+    if copy.source is not None and copy.source.kind == "vcs" and not _REVISIONS.intersection(copy.source.details):
+        return _NEWEST if contains(bad, _HEAD) else _OLD_HEAD
     pins = _related(copy.name, facts)
     asked = copy.name, copy.specifier, pins, bad, copy.source is None
     if asked not in _likelihoods:

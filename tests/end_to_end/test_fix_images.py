@@ -79,3 +79,14 @@ def test_an_image_without_a_better_tag_is_left(compat: Run, tmp_path: Path) -> N
     done = fixed(compat, path, "--write")
     assert "start from" not in done.stdout
     assert path.read_bytes() == before
+
+
+def test_what_is_compiled_gets_the_image_with_a_compiler(compat: Run, tmp_path: Path) -> None:
+    path = tmp_path / "Dockerfile"
+    text = "FROM nvidia/cuda:12.4.1-{}-ubuntu22.04\nRUN pip install packaging==24.2\nRUN pip install flash-attn==2.7.4.post1 --no-build-isolation\n"
+    path.write_text(text.format("runtime"), encoding="utf-8")
+    packages = {"packaging": {"24.2": release("2024-11-08")}, "flash-attn": {"2.7.4.post1": release("2025-01-30")}}
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text(encoding="utf-8") == text.format("devel")

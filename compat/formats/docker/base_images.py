@@ -5,6 +5,7 @@ A digest, ``latest`` and other tags without a version imply nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from compat.formats.installs.words import backend_of
@@ -106,6 +107,33 @@ _BARE = ("nvidia/cuda", "rocm/dev-ubuntu-22.04", "rocm/dev-ubuntu-24.04", "pytho
 def is_bare(image: str) -> bool:
     """Whether nothing is installed in an image that a package of this file could meet."""
     return name_and_tag(image)[0] in _BARE
+
+
+_COMPILERS = re.compile(
+    r"nvcc|cuda-(?:toolkit|compiler|minimal|command)|cudatoolkit|nvidia-cuda|/usr/local/cuda|cuda_\d|CUDA_HOME|SKIP_CUDA_BUILD"
+    r"|install[^&;|\n]*\scuda(?:[\s=]|-\d|$)"
+)
+"""What a command says that installs the CUDA compiler, relies on one, or has nothing compiled."""
+
+
+def has_no_compiler(image: str) -> bool:
+    """Whether an image is known to have no CUDA compiler: bare ones, and those of CUDA and PyTorch for running only."""
+    name, tag = name_and_tag(image)
+    if name in ("nvidia/cuda", "pytorch/pytorch"):
+        return not {"base", "runtime"}.isdisjoint(tag.split("-"))
+    return name in ("python", "ubuntu", "debian", "astral-sh/uv")
+
+
+def with_compiler(image: str) -> str | None:
+    """Return the image for development that belongs to one for running only; ``None`` if there is none."""
+    name, tag = name_and_tag(image)
+    parts = ["devel" if part in ("base", "runtime") else part for part in tag.split("-")]
+    return with_tag(image, "-".join(parts)) if name in ("nvidia/cuda", "pytorch/pytorch") and has_no_compiler(image) else None
+
+
+def mentions_compiler(text: str) -> bool:
+    """Whether a command may install a CUDA compiler, or rely on one."""
+    return _COMPILERS.search(text) is not None
 
 
 def known_stack(image: str) -> Environment:

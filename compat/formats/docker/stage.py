@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compat.errors import InputError
 from compat.files import decoded
-from compat.formats.docker.base_images import image_variables, is_bare, known_stack, server_of, system_python
+from compat.formats.docker.base_images import (
+    has_no_compiler,
+    image_variables,
+    is_bare,
+    known_stack,
+    mentions_compiler,
+    server_of,
+    system_python,
+)
 from compat.formats.docker.text import HereDocument, Instruction
 from compat.formats.include import BuildContext, Copied, Missing, NotRead
 from compat.formats.installs.command import install_of, with_inline
@@ -19,7 +27,7 @@ from compat.formats.installs.unread import made_commands, mentions_install, unre
 from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.formats.listing import Entry
 from compat.formats.registry import PROGRAMS
-from compat.model import EMPTY, Environment, normalized
+from compat.model import EMPTY, Distribution, Environment, normalized
 from compat.records import replace
 from compat.syntax.parameters import name_end, reference
 from compat.syntax.shell_commands import ShellCommand, commands_of
@@ -165,6 +173,8 @@ class Stage:
         self.starter: Instruction | None = None if parent is None else parent.starter
         self.project_files: set[str] = set() if parent is None else set(parent.project_files)
         """The installed lock files, whose folder usually has the environment, and ``pyvenv.cfg`` of created environments."""
+        self.no_compiler: bool = parent is not None and parent.no_compiler
+        """Whether nothing in it compiles for CUDA: neither its base image nor what its commands install."""
         self.has_installed: bool = parent is not None and parent.has_installed
 
     def start(self, image: str) -> None:
@@ -172,6 +182,7 @@ class Stage:
         self.server = server_of(image)
         self.stack = known_stack(image)
         self.closed = is_bare(image)
+        self.no_compiler = has_no_compiler(image)
         self.system = image
         self.installs.python = self.stack.python
         self.toolkit = self.stack.cuda_toolkit
@@ -213,6 +224,10 @@ class Stage:
 _RELEVANT = ("pip", "uv", "conda", "mamba", *PROGRAMS, "setup.py", "apt", "yum", "dnf", ".sh", "make")
 """A RUN without any of these installs nothing relevant."""
 _BRANCHES = ("if", "case", "elif", "else", "then")
+COMPILED_AT_INSTALL = ("flash-attn", "mamba-ssm", "causal-conv1d")
+"""Distributions without wheels on the index, whose setup.py fails without a CUDA compiler: all releases of 2026 and before."""
+_OTHER_SOURCES = ("-f", "-i", "--find-links", "--index-url", "--extra-index-url", "--index", "--default-index")
+"""Options that name where wheels may be that the index does not have."""
 _SYSTEM = ("apt", "apt-get", "yum", "dnf", "microdnf")
 _BLANKS = str.maketrans(dict.fromkeys("\"'=<>[]@/;~!,`()&|", " "))
 
@@ -240,6 +255,8 @@ class Run:
                 self.stage.not_read(document.line, "what the here-document installs was not read: it is not a shell script")
         elif instruction.documents:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
+        if mentions_compiler(text):
+            self.stage.no_compiler = False
         before = self.stage.installs.changes
         is_skipped = False
         if instruction.words is not None:
@@ -288,6 +305,8 @@ class Run:
             return
         self.stage.has_installed = True
         install = replace(install, unknown=(*install.unknown, f"$@: {AT_RUN_TIME}")) if command.open_ended else install
+        if self.stage.no_compiler and not any(word.startswith(_OTHER_SOURCES) for word in command.words):
+            install = replace(install, requirements=tuple(map(self._on_image, install.requirements)))
         self.stage.project_files.update(self.stage.files.place(each.file, command.directory) for each in install.locks)
         line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
         where, made = f"{self.stage.path}:{line}", self.stage.files.made
@@ -295,6 +314,16 @@ class Run:
         self.stage.installs.install(placed, lambda name: self.places.line_of((name,)))
         if install.runs:
             self._other(command)
+
+    def _on_image(self, found: Distribution) -> Distribution:
+        """Return a requirement; one that is compiled for CUDA where nothing does that says on which image."""
+        if (
+            found.name not in COMPILED_AT_INSTALL
+            or not self.stage.no_compiler
+            or mentions_compiler(" ".join(self.stage.known()))
+        ):
+            return found
+        return replace(found, extra={**found.extra, "no_compiler": self.stage.system})
 
     def _write(self, place: str, text: str) -> None:
         """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""
