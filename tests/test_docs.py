@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from compat.api.commands import COMMANDS
+from compat.formats.registry import FORMATS
+from compat.probe.request import NAMES
 from tests.conftest import ROOT
 
 _INDEXES = (("py" + "pi", "org"), ("python" + "hosted", "org"), ("npm" + "js", "org"), ("deb" + "ian", "org"))
@@ -32,6 +34,23 @@ def test_every_command_has_a_page_with_its_help(compat: Run, command: object) ->
     shown = "usage: " + page.split("```\nusage: ")[1].split("\n```")[0]
     help_text = compat(command.name, "--help").stdout.rstrip()  # type: ignore[attr-defined]
     assert shown == help_text, "python -m scripts.golden --quick --record copies it"
+
+
+def test_the_help_of_format_names_every_format() -> None:
+    for command in COMMANDS:
+        for option in command.options:
+            if option.name == "format":
+                assert [each for each in option.choices if each not in f"{option.help} {option.metavar}"] == [], command.name
+
+
+def test_the_page_of_probes_names_every_group() -> None:
+    page = (ROOT / "docs" / "probes.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if name not in page] == []
+
+
+def test_the_page_of_check_names_every_lock_file() -> None:
+    page = (ROOT / "docs" / "commands" / "check.md").read_text(encoding="utf-8")
+    assert [row.kind for row in FORMATS if row.is_lock and f"`{row.kind.split('.')[0]}" not in page] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:
