@@ -302,6 +302,12 @@ PROVIDERS = {
     "sklearn": ("scikit-learn",), "tensorboard": ("tensorboard",), "tensorboardX": ("tensorboardx",),
     "tiktoken": ("tiktoken",), "tqdm": ("tqdm",), "tyro": ("tyro",), "wandb": ("wandb",), "yaml": ("pyyaml",),
     "zmq": ("pyzmq",),
+    "absl": ("absl-py",), "aiohttp": ("aiohttp",), "attr": ("attrs",), "click": ("click",), "cpuinfo": ("py-cpuinfo",),
+    "dill": ("dill",), "fastapi": ("fastapi",), "filelock": ("filelock",), "hjson": ("hjson",), "httpx": ("httpx",),
+    "msgpack": ("msgpack",), "msgspec": ("msgspec",), "multiprocess": ("multiprocess",), "networkx": ("networkx",),
+    "ninja": ("ninja",), "packaging": ("packaging",), "rich": ("rich",), "six": ("six",), "sympy": ("sympy",),
+    "tabulate": ("tabulate",), "termcolor": ("termcolor",), "typer": ("typer",), "typing_extensions": ("typing-extensions",),
+    "uvicorn": ("uvicorn",), "xxhash": ("xxhash",),
 }  # fmt: skip
 """Commonly imported modules and the distributions that provide them; the first one is suggested."""
 _GUIDE = "https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/"

@@ -229,7 +229,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
     script = script_of(environment)
     if script is None:
         return
-    seen: set[str] = set()
+    seen = {f"missing-{copy.name}" for copy in environment.distributions or () if script.version(copy.name) is None}  # planned
     for each in script.always.missing:
         if (each.importer == _SCRIPT and script.is_judged_elsewhere(each)) or not _certain(script, each):
             continue
@@ -312,7 +312,8 @@ def _without_module(script: Script, finding: Finding, by: str, top: str) -> Find
     """The finding that nothing provides a top-level module."""
     owner = next(iter(finding.packages), None)
     removed = next((python for python, names in _REMOVED.items() if top in names), None)
-    name = (*providers(top), normalized(top))[0]
+    known = providers(top)
+    name = (*known, normalized(top))[0]
     fixes: tuple[Fix, ...]
     what, fixes = "which is not installed", (Fix("pin", name, None, f"{name} provides {top}", f"pip install {name}"),)
     if top in _BACK:
@@ -329,7 +330,7 @@ def _without_module(script: Script, finding: Finding, by: str, top: str) -> Find
         )
     elif removed is not None:
         what, fixes = f"which Python {removed[0]}.{removed[1]} removed", ()
-    elif not providers(top):
+    elif not known:
         fixes = ()
     packages = {**script.versions_of(owner), **({} if removed and not fixes else {name: script.version(name)})}
     return replace(

@@ -44,12 +44,13 @@ def _reasons(
         others = {other: release.version for other, release in chosen.items()}
         with_newest = {**others, name: newest}
         bad = [
-            each.statement.about(with_newest).removeprefix(f"{name} {newest} ")
-            for each in relaxation.forbidden if _breaks(each, name, with_newest)
-        ]  # fmt: skip
+            _against(each.statement, name, newest, with_newest)
+            for each in relaxation.forbidden
+            if _breaks(each, name, with_newest)
+        ]
         fixed = {each.statement for each in solver.problem.recommended if _names(each, name)}
         lacking = [f"{each.title} ({each.rule})" for each in errors if each.rule in fixed or name in each.packages]
-        return lacking[:1] or [f"{name} {newest} {text}" for text in bad][:1] or [text for text, _ in asking][:1]
+        return lacking[:1] or bad[:1] or [text for text, _ in asking][:1]
     kept = {**{other: release.version for other, release in chosen.items()}, name: before.version}
     about = [each for each in errors if name in each.packages and each.rule != UNRESOLVED]
     own = [each for each in about if each.rule == f"wheels-{name}"]  # no installer takes it, whatever else is wrong with it
@@ -66,6 +67,13 @@ def _reasons(
     found = found or _held_back(solver, chosen, before)
     found = found or [f"recommended by {each.statement}" for each in solver.problem.recommended if _names(each, name)]
     return (found or [f"{each.title} ({each.rule})" for each in about])[:_MOST]
+
+
+def _against(statement: Statement, name: str, newest: str, versions: Mapping[str, str]) -> str:
+    """What is wrong with the newest release of a package that is added."""
+    if statement.package in ("", name):
+        return statement.about(versions) if statement.package else f"{name} {newest}: {statement.text}"
+    return f"{statement.about(versions)}, and {name} {newest} does not have it"
 
 
 def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -> list[str]:

@@ -109,11 +109,20 @@ class WholePlans:
                 continue  # declared requirements are clauses already
             names = [name for name in each.packages if name in chosen]
             level = level_of(each.severity, warnings=self._warnings)
-            if names and level is not None:
+            lacking = [name for name in each.packages if name not in chosen and self._is_provided_by(name, each)]
+            if lacking and level is not None:
+                statement = Statement("finding", f"{each.title} ({each.rule})")
+                yield from (Forbidden(((name, frozenset((ABSENT,))),), statement, level) for name in lacking)
+            elif names and level is not None:
                 yield from self._generalised(each, level, names, chosen, known)
             elif level is not None and len(each.packages) == 1 and not self._is_there(*each.packages):
                 statement = Statement("finding", f"{each.title} ({each.rule})")  # a module that nothing installed provides
                 yield Forbidden(tuple((name, frozenset((ABSENT,))) for name in each.packages), statement, level)
+
+    def _is_provided_by(self, name: str, finding: Finding) -> bool:
+        """Whether a package is not installed, and installing any release of it fixes a finding."""
+        fixes = (fix for fix in finding.fixes if fix.kind == "pin" and fix.package == name and not fix.spec)
+        return any(fixes) and finding.packages[name] is None and not self._is_there(name)
 
     def _is_there(self, name: str) -> bool:
         """Whether a package is installed in any version, known or not."""

@@ -86,3 +86,25 @@ def test_what_the_script_imports_and_nothing_provides_is_added(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "because train.py imports peft, which no installed package provides (missing-peft)" in " ".join(done.stdout.split())
     assert (tmp_path / "requirements.txt").read_text().splitlines() == ["accelerate==0.32.0", "peft==0.15.0"]
+
+
+def test_what_an_installed_package_imports_and_does_not_require_is_added(
+    compat: Run, tmp_path: Path, index: IndexServer
+) -> None:
+    """The script reaches the import; with the package installed nothing is missing any more."""
+    site = tmp_path / "site-packages"
+    (site / "alpha").mkdir(parents=True)
+    (site / "alpha" / "__init__.py").write_text("import rich.console\n")
+    (site / "alpha-1.0.dist-info").mkdir()
+    (site / "alpha-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\n")
+    (site / "alpha-1.0.dist-info" / "RECORD").write_text("alpha/__init__.py,,\nalpha-1.0.dist-info/METADATA,,\n")
+    (tmp_path / "train.py").write_text("import alpha\n")
+    index.add("rich", {"13.0": _release("2024-01-01"), "15.0": _release("2025-01-01")})
+    index.add("alpha", {"1.0": _release("2025-01-01"), "2.0": _release("2025-02-01")})
+    where = ("--index-url", index.url, "--gpu", "none", "--format", "json", "--python", str(site), "--python-version", "3.11")
+    own = {"COMPAT_CACHE_DIR": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv-cache"), "PIP_RETRIES": "0"}
+    done = compat("fix", *where, "--", "python", "train.py", cwd=tmp_path, **own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert [each["rule"] for each in report["findings"]] == ["missing-rich"]
+    assert [(each["name"], each["to"]) for each in report["plan"]["changes"]] == [("rich", "15.0")]
