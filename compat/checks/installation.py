@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.formats.docker.base_images import with_compiler
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.tables.declared import Declared, Package, Published, fits, newest_python
 from compat.versions import contains, is_version, key_of
@@ -104,6 +103,8 @@ def _uncompiled(environment: Environment) -> Iterator[Finding]:
         image = copy.extra.get("no_compiler")
         if not image or (copy.source is not None and copy.source.kind in ("url", "conda", "image")):
             continue
+        from compat.formats.docker.base_images import with_compiler  # imported late: with re, it doubles the start of a check
+
         fixes = [
             Fix("config", text="install a wheel that fits torch and CUDA by its address, from the releases of its repository")
         ]
