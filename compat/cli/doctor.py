@@ -29,6 +29,8 @@ def run(options: Options) -> int:
     if model is not None:  # rules know architectures, not folders
         options = replace(options, values={**options.values, "model": [model.kind] * bool(model.kind)})
     environment, machine, notes = _read(options, matrix)
+    if not _CONTAINERS.isdisjoint(options.rest or ()):
+        environment, machine, notes, options = _inside(environment, machine, notes, options)
     report = machine_report(environment, options, matrix, notes)
     if machine and not (options.flag("os") or options.flag("driver")):
         report = replace(report, findings=with_system_of(machine, report.findings))
@@ -153,6 +155,24 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
 
         notes = (*notes, *disagreements(machine.environment))
     return machine.environment, machine, notes
+
+
+_CONTAINERS = frozenset(("docker", "podman", "nerdctl"))
+
+
+def _inside(
+    environment: Environment, machine: Machine | None, notes: tuple[str, ...], options: Options
+) -> tuple[Environment, Machine | None, tuple[str, ...], Options]:
+    """Return what a command that starts a container runs on this machine: the packages of its image instead of those here."""
+    from compat.formats.containers import in_container, started_container
+
+    words = options.rest or ()
+    container, found = started_container(words), in_container(environment, words)
+    if container is None or found is None:
+        return environment, machine, notes, options
+    values = {name: each for name, each in options.values.items() if name != "python"}
+    machine = machine and replace(machine, label=container.image)
+    return found[0], machine, found[1], replace(options, rest=None, values=values)
 
 
 def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

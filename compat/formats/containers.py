@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compat.errors import InputError
 from compat.formats.jobs import Job, Placed, Script, count_of, devices, is_known
 from compat.model import Environment
-from compat.records import record
+from compat.records import record, replace
 from compat.workload.wrappers import assignment, handed_to_shell, program_name, split_words, take_options, unwrapped
 
 if TYPE_CHECKING:
@@ -113,21 +113,53 @@ def container_listings(host: Job, kind: str) -> Iterator[Listing]:
     What it installs is then no longer among what the job leaves unread.
     """
     number = 0
-    path = host.path
     for command, line in host.commands:
         container = started_container(command.words)
         if container is None or number >= _MOST:
             continue
         number += 1
-        place = f"{path}:{line}"
-        job = Job(path, image=container.image, line=line, here=False, where=place)
-        text = handed_to_shell([*(container.entrypoint or ()), *container.command])
-        if text is not None:
-            job.run(Script(tuple(Placed(line, each, None) for each in text.split("\n"))), container.variables)
-        job.start_container(place, container.entrypoint, container.command, container.variables)
+        place = f"{host.path}:{line}"
+        job = _job_in(container, host.path, line, place)
         if not job.is_relevant:
             continue
-        job.note_image()
         host.files.elsewhere = {each: None for each in host.files.elsewhere if not each.startswith(f"{place}: ")}
         context = Environment(os="linux", accelerators=container.gpus)
         yield job.listing(kind, label=f"container of line {line}", context=context, variables=container.variables)
+
+
+def _job_in(container: Container, path: str, line: int, place: str) -> Job:
+    """Return the job of a container after what it installs and starts."""
+    job = Job(path, image=container.image, line=line, here=False, where=place)
+    text = handed_to_shell([*(container.entrypoint or ()), *container.command])
+    if text is not None:
+        job.run(Script(tuple(Placed(line, each, None) for each in text.split("\n"))), container.variables)
+    job.start_container(place, container.entrypoint, container.command, container.variables)
+    job.note_image()
+    return job
+
+
+_COMMAND = "the command"
+
+
+def in_container(environment: Environment, words: Sequence[str]) -> tuple[Environment, tuple[str, ...]] | None:
+    """Return what a command such as ``docker run IMAGE`` runs on a machine, with notes; ``None`` if it starts no container.
+
+    The packages, Python and variables are those of the image and the command; the GPUs, the driver and the processor those of
+    ``environment``.
+    """
+    container = started_container(words)
+    if container is None:
+        return None
+    listing = _job_in(container, _COMMAND, 1, _COMMAND).listing("shell", context=Environment(os="linux"))
+    copies = tuple(entry.distribution for entry in listing.entries)
+    context = listing.context
+    gpus = environment.accelerators
+    if gpus is not None and container.gpus is not None:
+        gpus = gpus[: len(container.gpus)]
+    found = replace(
+        environment, python=context.python, os="linux", platform=None, glibc=context.glibc, cuda_toolkit=context.cuda_toolkit,
+        distributions=copies or None, distributions_complete=False, folders=None, workload=context.workload,
+        variables={**container.variables, **(context.variables or {})} or None,
+        accelerators=gpus,
+    )  # fmt: skip
+    return found, (*listing.notes, *listing.elsewhere, *listing.unread)

@@ -426,3 +426,33 @@ def test_a_log_among_the_files_is_sent_to_diagnose(compat_process: Run, tmp_path
 def test_the_help_of_probe_names_every_group(compat_process: Run) -> None:
     shown = compat_process("probe", "--help").stdout
     assert [group for group in NAMES if group not in shown] == []
+
+
+def test_doctor_checks_the_image_that_a_container_starts(compat: Run) -> None:
+    """The packages are those of the image and of what the container installs, the GPUs those of the machine."""
+    words = ("docker", "run", "--gpus", "all", "vllm/vllm-openai:v0.8.5", "--model", "org/model")
+    done = compat("doctor", "--gpu", "RTX 5090", "--format", "json", "--", *words)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    environment = report["environment"]
+    assert {each["name"]: each["version"] for each in environment["distributions"]} == {"vllm": "0.8.5", "torch": "2.6.0"}
+    assert (environment["python"], environment["workload"]["task"]) == ("3.12", "serve")
+    (found,) = [each for each in report["findings"] if each["rule"] == "build-torch-gpu"]
+    assert found["fixes"][0]["text"].startswith("start from vllm/vllm-openai:v0.9.0,")
+    inside = (
+        "podman",
+        "run",
+        "pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel",
+        "sh",
+        "-c",
+        "pip install trl==0.15.2 && python a.py",
+    )
+    report = json.loads(compat("doctor", "--gpu", "H100", "--format", "json", "--", *inside).stdout)
+    names = [each["name"] for each in report["environment"]["distributions"]]
+    assert sorted(names) == ["torch", "trl"]
+
+
+def test_doctor_says_that_an_image_is_unknown(compat: Run) -> None:
+    done = compat("doctor", "--gpu", "H100", "--", "docker", "run", "someone/trainer:1", "python", "train.py")
+    assert done.returncode == 0
+    assert "the contents of the image someone/trainer:1 are unknown" in done.stdout
