@@ -186,12 +186,31 @@ def contains(ranges: Ranges, key: Key) -> bool:
     return False
 
 
+_MOST_INTERVALS = 10_000
+_kept = [0]
+"""The number of intervals that are kept."""
+_ranges: dict[str, Ranges] = {}
+"""The ranges of specifiers: dozens of rules ask for those of the same requirement."""
+
+
 def ranges_of(specifier: str) -> Ranges:
     """A specifier set (``">=4.51.0,!=4.52.1,<4.57"``) as disjoint intervals, in order; empty if no version matches.
 
     Pre-releases are included according to their order, with PEP 440's exceptions (``<1.0`` excludes ``1.0.dev0``).
     Raises ``ValueError`` if it is not a specifier set, and for ``===`` and local labels, which a range cannot express.
     """
+    found = _ranges.get(specifier)
+    if found is None:
+        found = _parsed(specifier)
+        _kept[0] += len(found) + 1
+        if _kept[0] > _MOST_INTERVALS:
+            _ranges.clear()
+            _kept[0] = 0
+        _ranges[specifier] = found
+    return found
+
+
+def _parsed(specifier: str) -> Ranges:
     parts = [_ranges_of_clause(operator, text) for operator, text in _clauses(specifier)]
     while len(parts) > 1:  # pairwise: merging one by one would walk all previous clauses for each clause
         pairs = [intersect(left, right) for left, right in zip(parts[::2], parts[1::2])]

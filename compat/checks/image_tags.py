@@ -36,12 +36,11 @@ def with_image_fixes(findings: Sequence[Finding], environment: Environment, matr
     images = {copy.name: image_of(copy) for copy in environment.distributions or () if image_of(copy)}
     if not images:
         return tuple(findings)
-    trials: dict[str, Trials] = {}
     found = []
     for each in findings:
         image = next((images[name] for name in each.packages if name in images), "")
         if image and each.verdict == "hit" and each.severity in ("error", "warning"):
-            trial = trials.setdefault(image, Trials(image, environment, matrix))
+            trial = _trials(image, environment, matrix)
             tag = trial.without(each)
             if tag is not None:
                 text = f"start from {tag}, which {trial.difference(tag)}"
@@ -49,6 +48,21 @@ def with_image_fixes(findings: Sequence[Finding], environment: Environment, matr
                 each = replace(each, fixes=(Fix("config", text=text), *others))
         found.append(each)
     return tuple(found)
+
+
+_MOST_KEPT = 100
+_kept: dict[tuple[int, str, str], Trials] = {}
+
+
+def _trials(image: str, environment: Environment, matrix: Matrix) -> Trials:
+    """Return the trials of an image, which the services of a file often share."""
+    workload = environment.workload and replace(environment.workload, origins={})  # says where in the file, which differs
+    key = id(matrix), image, repr(replace(environment, workload=workload))
+    if key not in _kept:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[key] = Trials(image, environment, matrix)  # keeps the matrix alive, so that its id is not reused
+    return _kept[key]
 
 
 class Trials:

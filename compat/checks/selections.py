@@ -111,15 +111,27 @@ def _without_marker(distribution: Distribution) -> Distribution:
     return replace(distribution, marker=None) if distribution.marker else distribution
 
 
+_kept: list[tuple[Matrix, Answers]] = []
+
+
+def _answers_for(matrix: Matrix) -> Answers:
+    """Return the results kept for a matrix: the jobs of a workflow and the extras of a project often have the same packages."""
+    if not _kept or _kept[0][0] is not matrix or _kept[0][1].is_full:
+        _kept[:] = [(matrix, Answers())]
+    return _kept[0][1]
+
+
 class _Checker:
     """Checks the selections of one listing; ``relevant`` are the entries that findings can concern, with their contexts."""
 
     def __init__(self, relevant: list[tuple[Entry, int]], contexts: Contexts, known: Environment, matrix: Matrix) -> None:
-        self._relevant = relevant
+        self._answers = _answers_for(matrix)
+        self._relevant = [
+            (replace(entry, distribution=self._answers.same(entry.distribution)), mask) for entry, mask in relevant
+        ]
         self._contexts = contexts
         self._known = known
         self._matrix = matrix
-        self._answers = Answers()
         self._places: dict[tuple[int, str, int | None], tuple[Finding, Finding]] = {}
 
     def check(

@@ -51,6 +51,7 @@ class Matrix:
         self._index, self._places, self.variables, self.detectors, self.newest, self.names, self._ids = header
         self._content = content
         self._opened: dict[int, Rule] = {}
+        self._numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._places) - 1
@@ -83,6 +84,12 @@ class Matrix:
             if name and name not in names:
                 others.update(number for number, how, _ in found if how != "absent")
         return [number for number in range(len(self)) if number not in others]
+
+    def numbers(self, rules: Iterable[str]) -> list[int]:
+        """Return the numbers of rules by their ids, in the matrix's order."""
+        if not self._numbers:
+            self._numbers = {rule: number for number, rule in enumerate(self._ids)}
+        return sorted(self._numbers[rule] for rule in rules)
 
     def named(self, rule: str) -> Rule | None:
         """Return a rule by its id; ``None`` if there is none."""

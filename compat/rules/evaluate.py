@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.model import Environment, Finding, Fix
+from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import Facts, has_more
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
@@ -39,6 +39,7 @@ class Verdict:
     likelihood: float | None = None
 
 
+_FEW = 10
 HIT, CLEAR = Verdict("hit"), Verdict("clear")
 
 
@@ -51,7 +52,9 @@ def judge(
     """
     facts = Facts(environment)
     found = []
-    for number in matrix.concerned(facts.keys()):
+    # to look up which rules concern an environment costs more than to evaluate a few
+    numbers = matrix.numbers(only) if only is not None and len(only) <= _FEW else matrix.concerned(facts.keys())
+    for number in numbers:
         rule = matrix.rule(number)
         if only is None or rule.id in only:
             found.append(_judged(rule, facts) if answers is None else answers.of(number, rule, facts))
@@ -96,6 +99,9 @@ def _dependencies(rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...], tuple[s
 _PLAIN = ("python", "os", "machine", "platform", "glibc", "driver", "driver_state", "cuda_toolkit")
 
 
+_MOST_ANSWERS = 200_000
+
+
 class Answers:
     """A cache of rule results: a rule is evaluated again only if a distribution or another fact that it depends on differs."""
 
@@ -103,6 +109,16 @@ class Answers:
         self._asked: dict[int, tuple[tuple[str, ...], ...]] = {}
         self._given: dict[tuple[object, ...], tuple[object, Finding | None]] = {}
         self._read: tuple[Environment, dict[str, object]] | None = None
+        self._same: dict[str, Distribution] = {}
+
+    def same(self, distribution: Distribution) -> Distribution:
+        """Return the first distribution that is equal to this one: results are found by identity, which is fast to compare."""
+        return self._same.setdefault(repr(distribution), distribution)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many results are kept that a new cache should be used."""
+        return len(self._given) > _MOST_ANSWERS
 
     def of(self, number: int, rule: Rule, facts: Facts) -> Finding | None:
         """Return the finding of the rule with this number; ``None`` if it is clear."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -355,3 +356,20 @@ def test_thousands_of_open_requirements_of_one_package_take_linear_time(clause: 
         judged_listing(listing, Environment(), matrix)
 
     assert_linear(judged, lambda count: [clause.replace("{}", str(number)) for number in range(count)], 800)
+
+
+def test_jobs_with_the_same_packages_are_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compat import check
+    from compat.rules import evaluate
+
+    calls: list[str] = []
+    judged = evaluate._judged
+    monkeypatch.setattr(evaluate, "_judged", lambda rule, facts: (calls.append(rule.id), judged(rule, facts))[1])
+    counts = []
+    for jobs in (2, 40):
+        steps = "    runs-on: x\n    steps:\n    - run: pip install torch==2.6.0 transformers==4.51.3\n"
+        (tmp_path / "ci.yml").write_text("on: push\njobs:\n" + "".join(f"  j{number}:\n{steps}" for number in range(jobs)))
+        calls.clear()
+        check(tmp_path / "ci.yml")
+        counts.append(len(calls))
+    assert counts[1] <= counts[0]

@@ -95,7 +95,7 @@ def test_programs_that_install_in_ways_that_are_not_read(text: str, tmp_path: Pa
     [
         "curl -sSL https://files.example/i.sh | bash\n", "wget -qO- https://files.example/i.sh | sh -s -- --yes\n",
         "bash <(curl -s https://files.example/i.sh)\n", 'sh -c "$(curl -fsSL https://files.example/i.sh)"\n',
-        f"docker run image pip install {BAD}\n", f"ssh host 'pip install {BAD}'\n", "pipx inject tool torch\n", "source missing-install.sh\n",
+        "pipx inject tool torch\n", "source missing-install.sh\n",
         "pip $COMMAND torch\n", "conda-lock install\n",
     ],
 )  # fmt: skip

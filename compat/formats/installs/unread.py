@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from compat.syntax.shell_commands import ShellCommand
 
 _INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
-_PRINTS = ("echo", "printf")
 _HARMLESS = (
-    *_PRINTS, "cat", "tee", "grep", "sed", "which", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf", "yum",
+    *ELSEWHERE, "cat", "tee", "grep", "sed", "which", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf", "yum",
     "zypper", "brew", "npm", "rm", "ls",
 )  # fmt: skip
 """Programs to which the name of an installer is data, or a package of the system."""
@@ -77,9 +76,6 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
     if _LOADED.match(rest[0]):
         return Unread("what a downloaded script installs was not read", elsewhere=True)
     found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
-    if name in ELSEWHERE:
-        found = found or mentions_install(" ".join(rest))
-        return Unread(f"what {name} installs elsewhere was not read", elsewhere=True) if found else None
     is_pip = is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower()
     if is_pip or found or (_runs_text(name) and _has_text(rest, command.taken)):
         return Unread(f"what {name} installs was not read")
