@@ -19,7 +19,8 @@ from compat.formats.docker.base_images import name_and_tag, with_compiler
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
 from compat.formats.registry import read_content
-from compat.model import Source
+from compat.model import Environment, Source
+from compat.records import replace
 from compat.repair.plan import Planner
 
 
@@ -56,7 +57,8 @@ def _moved(case: Case, planner: Planner, image: str, better: str, difference: st
         listings = environments_in(case.file)
         if case.part >= len(listings):
             return None
-        again = completed(read_again(unresolved(case), listings[case.part], planner.means), planner.means)
+        bare = _on(listings[case.part].context, unresolved(case))
+        again = completed(read_again(bare, listings[case.part], planner.means), planner.means)
         problem = planner.problem
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}
@@ -64,11 +66,23 @@ def _moved(case: Case, planner: Planner, image: str, better: str, difference: st
     if not gone or len(rest.errors) >= len(planner.errors):
         return None
     name, tag = name_and_tag(image)
+    why = f"{gone[0].title} ({gone[0].rule}); {name_and_tag(better)[1]} {difference}"
     change = Change(
         name, tag, name_and_tag(better)[1], source=Source("image", {"image": better}), direct=True,
-        why=f"{gone[0].title}; it {difference}", before_source=Source("image", {"image": image}),
+        why=why, before_source=Source("image", {"image": image}),
     )  # fmt: skip
     return Settled(gone, (change,), (edit,), again, rest)
+
+
+def _on(context: Environment, case: Case) -> Case:
+    """The case with what the new image says about Python, glibc and the CUDA toolkit, where the old one did."""
+    here, before = case.environment, case.listing.context if case.listing is not None else Environment()
+    of_image = {
+        name: value for name in ("python", "glibc", "cuda_toolkit")
+        if (value := getattr(context, name)) is not None and getattr(here, name) == getattr(before, name)
+    }  # fmt: skip
+    told = (f"Python {of_image['python']}", *case.told[1:]) if of_image.get("python", here.python) != here.python else case.told
+    return replace(case, environment=replace(here, **of_image), told=told)
 
 
 def _with_tag(content: bytes, image: str, better: str) -> bytes | None:

@@ -90,3 +90,15 @@ def test_what_is_compiled_gets_the_image_with_a_compiler(compat: Run, tmp_path: 
         done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--write")
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_text(encoding="utf-8") == text.format("devel")
+
+
+def test_python_and_toolkit_are_those_of_the_new_image(compat: Run, tmp_path: Path) -> None:
+    path = tmp_path / "Dockerfile"
+    text = "FROM nvcr.io/nvidia/pytorch:{}-py3\nRUN apt-get update\n"
+    path.write_text(text.format("24.05"), encoding="utf-8")
+    words = ("--gpu", "B200", "--level", "warning", "--index-url", "http://127.0.0.1:9", "--format", "json", "--write")
+    done = compat("fix", str(path), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert planned(done) == {"nvidia/pytorch": ("24.05-py3", "25.01-py3")}
+    assert json.loads(done.stdout)["plan"]["target"][0] == "Python 3.12"
+    assert path.read_text(encoding="utf-8") == text.format("25.01")
