@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from compat.errors import InputError, printable
+from compat.errors import CI_COMMANDS, InputError, printable
 from compat.model import Finding, Fix, Outcome
 from compat.output.terminal import flags_for
 from compat.redact import redacted
@@ -53,8 +53,13 @@ def _command(name: str, title: str, message: str, file: str | None, line: int | 
 
 
 def escaped_data(text: str) -> str:
-    """Escape a message for the runner. Lone surrogates, which cannot be encoded, become escapes."""
+    """Escape a message for the runner. Lone surrogates, which cannot be encoded, become escapes.
+
+    Commands of the old form are obeyed within a line, also in the name of a file: they are taken apart.
+    """
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    for command in CI_COMMANDS:
+        text = text.replace(command, f"#\u200b{command[1:]}")
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

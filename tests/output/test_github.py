@@ -110,3 +110,9 @@ def test_hostile_text_stays_where_it_is() -> None:
 
 def test_bytes_of_a_path_that_are_no_text_can_be_printed() -> None:
     assert "\\udcff" in workflow_commands([outcome(finding(), file="a\udcff.lock")]).encode("utf-8").decode()
+
+
+@pytest.mark.parametrize("command", ["##[error]", "##vso[task.setvariable variable=a]", "##teamcity[message]"])
+def test_commands_of_the_old_form_are_no_part_of_a_file_name(command: str) -> None:
+    assert command[:3] not in workflow_commands([outcome(finding(location=Location(f"{command}.txt", 3)))])
+    assert command[:3] not in workflow_commands([failed(f"{command}.txt")])
