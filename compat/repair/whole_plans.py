@@ -59,9 +59,14 @@ def findings(
 def open_errors(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
     """The likeliest errors that depend on what is not known of the job, and are not fixed for that reason."""
     found = rules.judge(visible(environment), matrix)
-    asked = (each for each in found if each.verdict == "possible" and each.severity == "error" and each.rule not in ignored)
-    shown, _ = folded(deduplicated(asked))
+    errors = (each for each in found if each.verdict == "possible" and each.severity == "error" and each.rule not in ignored)
+    shown, _ = folded(deduplicated(each for each in errors if not _is_about_version(each)))
     return shown
+
+
+def _is_about_version(finding: Finding) -> bool:
+    """Whether it is open which release is installed, which the plan or an installer decides."""
+    return any(path.startswith("distributions.") for path in finding.unknown)
 
 
 def to_fix(found: Iterable[Finding], policy: Policy) -> tuple[Finding, ...]:

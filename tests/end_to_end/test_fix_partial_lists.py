@@ -358,8 +358,9 @@ def test_a_pin_and_a_range_that_exclude_it_are_left_to_the_user(fix: Run, index:
 
 def test_a_file_that_uv_cannot_resolve_is_reported_with_its_reason(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     index.add("needy", {"1.0": release("2025-01-01", "no-such-package>=1")})
-    (tmp_path / "requirements.txt").write_text("needy\n")
-    done = fix(url=index.url, job=CLEAN)
+    (tmp_path / "requirements.txt").write_text("needy\ntrl\n")
+    done = fix(*own(tmp_path, BAD_TRL), url=index.url, job=CLEAN)
+    assert "possible" not in done.stdout  # which release of trl it would be is not a fact about the job
     assert done.returncode == 1, done.stdout + done.stderr
     assert "No plan is proposed: uv cannot resolve this file: " in done.stdout
     assert "no-such-package" in done.stdout
