@@ -243,6 +243,8 @@ def _call(text: str) -> tuple[str, str] | None:
             return "system", text.lstrip("%")
         if name in ("sx", "system"):
             return "system", rest.strip()
+        if name == "run" and rest.strip():
+            return "system", f"python {rest.strip()}"
         if name in ("env", "set_env"):
             return "set_env", rest.strip()
         return "", rest.strip() if name in _STATEMENTS and not rest.startswith("-") and rest.strip() else "pass"

@@ -158,6 +158,7 @@ def test_what_somebody_else_decides_is_undecided_with_strict(name: str, text: st
         ("noxfile.py", f"import nox\n@nox.session\ndef a(s):\n  s.run('bash', '-c', 'pip install {BAD}')\n", 1),
         ("noxfile.py", f"import nox\nD = {BAD.split()!r}\n@nox.session\ndef a(s):\n  s.install(*D)\n", 1),
         ("noxfile.py", "import nox\n@nox.session\ndef a(s):\n  s.run('make', '-f', 'other.mk')\n", 1),
+        ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "%run install.py", "metadata": {}}]}), 3),
         ("ci.yml", f"{STEPS}    - uses: a/retry@v1\n      with: {{command: 'pip install {BAD}'}}\n", 3), ("ci.yml", f"{STEPS}    - uses: ./local\n", 0),
         ("Dockerfile", f"{IMAGE}SHELL [\"python\", \"-c\"]\nRUN import os; os.system('pip install {BAD}')\n", 3),
         ("Dockerfile", f"{IMAGE}SHELL [\"/bin/bash\", \"-lc\"]\nRUN pip install {BAD}\n", 1),
