@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_TRIALS = 24
 """Tags tried in each direction."""
+_SERVERS = {"vllm/vllm-openai": "vllm", "lmsysorg/sglang": "sglang"}
+"""Images with a tag for each release of a package."""
 _CUDNN_9 = key_of("2.4")
 """The first torch whose images have cuDNN 9."""
 
@@ -160,8 +162,8 @@ def _tags(image: str, *, older: bool = False) -> tuple[list[str], int]:
     if name == "nvidia/pytorch":
         release, _, rest = tag.partition("-")
         tags = [f"{each}-{rest}" if rest else each for each in NGC_PYTORCH] if release in NGC_PYTORCH else []
-    elif name == "vllm/vllm-openai":
-        package = open_declared().package("vllm")
+    elif name in _SERVERS:
+        package = open_declared().package(_SERVERS[name])
         tags = [f"v{each}" for each in package.versions if has_known_stack(f"{name}:v{each}")] if package else []
     elif name == "pytorch/pytorch":
         tags = list(_of_torch(tag, older=older))

@@ -142,7 +142,7 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
     return Flavour(default or "cpu", certain=certain and facts.environment.os == "linux")
 
 
-_OWN_IMAGES = ("pytorch/pytorch", "vllm/vllm-openai")
+_OWN_IMAGES = ("pytorch/pytorch", "vllm/vllm-openai", "lmsysorg/sglang")
 """Images whose torch is the published wheel for the CUDA that their tag or release implies."""
 
 

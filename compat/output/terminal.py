@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NARROWEST, _WIDEST, _USUAL = 40, 120, 80
 """Columns: text follows the terminal between the first two, and has the third where it is written elsewhere."""
 _STACK = (
-    "torch", "vllm", "transformers", "trl", "unsloth", "accelerate", "peft", "deepspeed", "flash-attn", "xformers",
+    "torch", "vllm", "sglang", "transformers", "trl", "unsloth", "accelerate", "peft", "deepspeed", "flash-attn", "xformers",
     "bitsandbytes", "triton", "datasets",
 )  # fmt: skip
 _PARTS = ("service ", "stage ")

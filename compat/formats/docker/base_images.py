@@ -6,7 +6,7 @@ A digest, ``latest`` and other tags without a version imply nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compat.formats.installs.words import backend_of
 from compat.model import Distribution, Environment, Source
@@ -64,6 +64,16 @@ VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
 Read on 2026-11-22 in the source distributions of 0.6.2 to 0.33.0 (0.15 has none): the Dockerfile's CUDA_VERSION, and the torch
 that requirements/cuda.txt pins. Python is 3.12 in all of them. Later releases have not been read. The torch in the image of
 0.10.0 has no sm_120 and the architectures of the build for CUDA 12.6, by vLLM's issues 14452 and 21633.
+"""
+
+SGLANG: tuple[tuple[str, str], ...] = (
+    ("0.4.3.post3", "2.5.1"), ("0.4.5.post3", "2.6.0"), ("0.4.7", "2.7.1"), ("0.5.1", "2.8.0"), ("0.5.6", "2.9.1"),
+    ("0.5.11", "2.11.0"), ("0.5.18", "2.13.0"), ("0.5.22", "2.14.1"), ("0.5.24", ""),
+)  # fmt: skip
+"""``lmsysorg/sglang:vX.Y.Z`` → torch: each row from that release to the next row's.
+
+What the releases up to 0.5.23 pin in their metadata (matrix/facts/requirements.csv), from torch's index for the CUDA of the
+tag (``-cu130``), by the Dockerfile of 0.5.5; a tag without one does not say it. Later releases have not been read.
 """
 
 _LEADING = {
@@ -149,7 +159,9 @@ def known_stack(image: str) -> Environment:
     tokens = tag.replace("_", "-").split("-")
     distributions: dict[str, Distribution] = {}
     named = [] if name.startswith("rocm/vllm") else _named(tokens)  # builds between two releases
-    for distribution in (*_leading(name, tokens), *named):
+    leading = _leading(name, tokens)
+    pinned = [torch for each in leading if each.name == "sglang" for torch in _torch_of_sglang(each.version or "", tokens)]
+    for distribution in (*leading, *named, *pinned):
         distributions.setdefault(distribution.name, distribution)
     build = next((b for token in tokens if (b := _build(token))), {})
     source = Source("image", {"image": image})
@@ -247,6 +259,17 @@ def _vllm(image: str, release: str) -> Environment | None:
     source = Source("image", {"image": image})
     built = Distribution("torch", torch, source, extra={"cuda": cuda})
     return Environment(python="3.12", os="linux", distributions=(Distribution("vllm", release, source), built))
+
+
+def _torch_of_sglang(release: str, tokens: Sequence[str]) -> list[Distribution]:
+    """Return the torch that a release of SGLang pins; images for AMD and other devices have a build of their own."""
+    if not all(each in (f"v{release}", "runtime") or each.startswith("cu") for each in tokens):
+        return []
+    key = key_of(release)
+    if key < key_of("0.5.6") and any(each.startswith("cu13") for each in tokens):
+        return []  # their Dockerfile replaces torch by another release
+    torch = next((torch for first, torch in reversed(SGLANG) if key_of(first) <= key), "")
+    return [Distribution("torch", torch)] if torch else []
 
 
 def _leading(name: str, tokens: list[str]) -> list[Distribution]:

@@ -6,6 +6,7 @@ import pytest
 
 from compat.formats.docker.base_images import NGC_PYTORCH, image_variables, known_stack, system_of, system_python
 from compat.model import Environment
+from compat.tables.declared import open_declared
 from compat.versions import key_of
 
 
@@ -24,7 +25,13 @@ def versions(image: str) -> dict[str, str | None]:
         ("vllm/vllm-openai:v0.11.2", {"vllm": "0.11.2", "torch": "2.9.0"}),
         ("vllm/vllm-openai:v0.20.0-cu129", {"vllm": "0.20.0"}),
         ("vllm/vllm-openai:v0.34.0", {"vllm": "0.34.0"}),
-        ("lmsysorg/sglang:v0.4.6.post1-cu124", {"sglang": "0.4.6.post1"}),
+        ("lmsysorg/sglang:v0.4.6.post1-cu124", {"sglang": "0.4.6.post1", "torch": "2.6.0"}),
+        ("lmsysorg/sglang:v0.5.12", {"sglang": "0.5.12", "torch": "2.11.0"}),
+        ("lmsysorg/sglang:v0.5.12-cu130-runtime", {"sglang": "0.5.12", "torch": "2.11.0"}),
+        ("lmsysorg/sglang:v0.5.5.post3-rocm700-mi30x", {"sglang": "0.5.5.post3"}),
+        ("lmsysorg/sglang:v0.5.5-cu130", {"sglang": "0.5.5"}),
+        ("lmsysorg/sglang:v0.4.1", {"sglang": "0.4.1"}),
+        ("lmsysorg/sglang:v0.5.99", {"sglang": "0.5.99"}),
         ("ghcr.io/huggingface/text-generation-inference:3.0.1", {"text-generation-server": "3.0.1"}),
         ("huggingface/transformers-pytorch-gpu:4.41.2", {"transformers": "4.41.2"}),
         ("verlai/verl:app-verl0.4-sglang0.4.6.post5-vllm0.8.5-mcore0.12.2",
@@ -108,3 +115,18 @@ def test_ngc_releases_are_versions_in_order() -> None:
     keys = [(key_of(torch), key_of(".".join(cuda.split(".")[:2]))) for torch, cuda in NGC_PYTORCH.values()]
     assert [torch for torch, _ in keys] == sorted(torch for torch, _ in keys)
     assert [cuda for _, cuda in keys] == sorted(cuda for _, cuda in keys)
+
+
+def test_torch_of_sglang_is_what_its_releases_pin() -> None:
+    package = open_declared().package("sglang")
+    assert package is not None
+    for number, release in enumerate(package.versions):
+        asked = package.requirements(number, "torch")  # specifier, ranges, marker, extra
+        pins = {specifier for specifier, _, _, extra in asked if extra in (None, "srt")}
+        torch = versions(f"lmsysorg/sglang:v{release}").get("torch")
+        assert pins == ({f"=={torch}"} if torch else set()), release
+
+
+def test_the_cuda_of_sglang_images_is_that_of_the_tag() -> None:
+    (torch,) = [each for each in known_stack("lmsysorg/sglang:v0.5.12-cu130").distributions or () if each.name == "torch"]
+    assert torch.extra == {"cuda": "13.0"}
