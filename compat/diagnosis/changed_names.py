@@ -122,6 +122,16 @@ def first_of_peers(method: str, parameter: str, package: str) -> str | None:
     return min(gained, key=key_of) if len(gained) >= _PEERS else None
 
 
+def class_with_argument(keyword: str, ending: str) -> str | None:
+    """Return the only class with such a name whose constructor takes an argument in some releases, and in others not."""
+    found = {
+        each.owner.removesuffix(".__init__")
+        for each in changes().of(keyword)
+        if each.kind == table.KEYWORD and each.lacks and each.owner.endswith(f"{ending}.__init__")
+    }
+    return found.pop() if len(found) == 1 else None
+
+
 def owner_of_method(method: str, modules: Sequence[str]) -> tuple[str, str, str, str] | None:
     """Return the class whose method this is: its package, its name, the release it has it since, the oldest known release.
 

@@ -33,7 +33,6 @@ from compat.diagnosis.named_releases import (
     of_member,
     of_name,
     of_positional,
-    spelled_otherwise,
 )
 from compat.diagnosis.namespaces import shared
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
@@ -53,6 +52,7 @@ from compat.diagnosis.python_messages import (
     of_release,
 )
 from compat.diagnosis.refused import refused_options, refused_values
+from compat.diagnosis.spelling import spelled_otherwise
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace

@@ -1,8 +1,7 @@
 """Which releases have the name that an error reports as missing, by the tables of published source.
 
 An error names a module, a name in it, or an argument of a function. It is turned into a line of code that uses the name,
-which is then checked like a script in ``compat script``. A name may also exist in another spelling only: ``LLaMATokenizer``
-for ``LlamaTokenizer``.
+which is then checked like a script in ``compat script``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from compat.checks.code import releases
-from compat.diagnosis.frame_packages import version_of, where
+from compat.diagnosis.changed_names import class_with_argument
 from compat.diagnosis.missing_names import (
     OF_TORCH,
     Named,
@@ -34,14 +33,12 @@ from compat.interfaces.code.renamed import in_other_release
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class, Function
-from compat.interfaces.table import open_table, tracked
-from compat.model import Finding, Fix
+from compat.interfaces.table import tracked
 from compat.records import replace
 from compat.syntax.python import syntax_tree
 
 if TYPE_CHECKING:
-    from compat.reports.log.frames import RaisedError
-    from compat.rules.facts import Facts
+    pass
 
 
 _CONFIGURATIONS = (
@@ -101,7 +98,8 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     places = homes(top, modules, OF_TORCH if owner or method not in _SHARED else ())
     module, found = _first(places, modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
     if module is None:
-        return next(_of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules)), None)
+        bases = _of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules))
+        return next(bases, None) or _of_class_with(keyword, top, method, modules)
     if found is not None and found.renamed is None and found.gone and top.endswith("Trainer") and method in ("", "__init__"):
         found = _moved(found, f"{top.removesuffix('Trainer')}Config", keyword, modules)
     return _perhaps(found, None if module in modules else top)
@@ -153,6 +151,14 @@ def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named
         if home(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
             yield replace(found, doubt=f" That {name} is derived from {base} is a guess by its name.", derived=True)
             return
+
+
+def _of_class_with(keyword: str, name: str, method: str, modules: Sequence[str]) -> Named | None:
+    """Look up an argument of the only trainer that has ever taken it, as that of an unknown one."""
+    base = class_with_argument(keyword, "Trainer") if name.endswith("Trainer") and method in ("", "__init__") else None
+    found = None if base in (None, name) else of_keyword(f"{base}.__init__", keyword, modules)
+    doubt = f" That {name} is derived from {base} is a guess by this argument."
+    return None if found is None else replace(found, doubt=doubt, derived=True)
 
 
 def of_flags(names: Sequence[str]) -> Iterator[Named]:
@@ -369,40 +375,3 @@ def _text(version: str, reason: Reason, *, newer: bool) -> str:
     if reason.left:  # its base no longer or not yet has it
         return f"not {'' if newer else 'yet '}accepted by {version}"
     return reason.text if reason.said else reason.text.partition(";")[0]
-
-
-def spelled_otherwise(module: str, name: str, where_to: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding if a module has the name in another spelling only; ``where_to`` says where to change it."""
-    package = tracked().get(module.partition(".")[0])
-    table = None if package is None else open_table(package)
-    names = frozenset[str]() if table is None else table.names_in(module)
-    others = [each for each in names if _plain(each) == _plain(name)]
-    if package is None or len(others) != 1 or others[0] == name:
-        return []
-    other = others[0]
-    known, version = of_name(module, other), version_of(package, facts)
-    fixes = [Fix("config", text=f"use {other} {where_to}")]
-    why = f"No release of {package} that was analyzed has {name}; {other} is in all of them."
-    if known is not None:
-        why = f"No release of {package} that was analyzed has {name}; {other} is in {package} {known.span}."
-        if version is None or known.lacked_by(version):
-            fixes += known.fixes(version)
-    return [
-        Finding(
-            rule="symptom-spelling",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
-            title=f"{package} spells {name} as {other}",
-            why=why,
-            confidence="confirmed",
-            packages={package: version},
-            fixes=tuple(fixes),
-            here=where(error),
-        )
-    ]
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()

@@ -430,3 +430,10 @@ def test_names_that_torch_has_and_no_other_package_uses() -> None:
     assert (finding.verdict, finding.fixes[0].spec) == ("hit", ">=2.6.0")
     (finding,) = said("TypeError: TransformerConfig.__init__() got an unexpected keyword argument 'moe_router_dtype'")
     assert (finding.fixes[0].package, finding.fixes[0].spec) == ("megatron-core", ">=0.12.0")
+
+
+def test_an_argument_of_the_only_trainer_that_ever_took_it() -> None:
+    (finding,) = said("TypeError: LogitsTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'")
+    assert (finding.verdict, finding.fixes[-1].package, finding.fixes[-1].spec) == ("possible", "trl", ">=0.4.2,<=0.12.2")
+    assert "That LogitsTrainer is derived from SFTTrainer is a guess by this argument." in finding.why
+    assert said("TypeError: LogitsTrainer.__init__() got an unexpected keyword argument 'teacher_temperature'") == []
