@@ -59,9 +59,7 @@ MARKS = (
 
 
 def decoded(path: str, content: bytes) -> str:
-    """Decode the UTF-8 content of a file; :class:`InputError` with the line of the first byte that is no part of a text."""
-    if b"\0" in content:  # another encoding, or no text: words with NUL bytes between them would match nothing
-        raise InputError("has a NUL byte: expected UTF-8 text", path, content.count(b"\n", 0, content.index(b"\0")) + 1)
+    """Decode the UTF-8 content of a file; :class:`InputError` with the line of the first invalid byte."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as problem:

@@ -50,6 +50,8 @@ class Format:
 
     def decode(self, path: str, content: bytes) -> str:
         """Return the text of a file; :class:`InputError` if it cannot be decoded."""
+        if b"\0" in content:  # another encoding, or no text: words with NUL bytes between them would match nothing
+            raise InputError("has a NUL byte: expected UTF-8 text", path, content.count(b"\n", 0, content.index(b"\0")) + 1)
         return decoded(path, content)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
