@@ -121,9 +121,11 @@ def is_bare(image: str) -> bool:
 
 _COMPILERS = re.compile(
     r"nvcc|cuda-(?:toolkit|compiler|minimal|command)|cudatoolkit|nvidia-cuda|/usr/local/cuda|cuda_\d|CUDA_HOME|SKIP_CUDA_BUILD"
-    r"|install[^&;|\n]*\scuda(?:[\s=]|-\d|$)"
 )
 """What a command says that installs the CUDA compiler, relies on one, or has nothing compiled."""
+_COMMANDS = re.compile(r"[&;|\n]")
+_CUDA = re.compile(r"\scuda(?:[\s=]|-\d|$)")
+"""The package ``cuda`` among those that a command installs."""
 
 
 def has_no_compiler(image: str) -> bool:
@@ -143,7 +145,8 @@ def with_compiler(image: str) -> str | None:
 
 def mentions_compiler(text: str) -> bool:
     """Whether a command may install a CUDA compiler, or rely on one."""
-    return _COMPILERS.search(text) is not None
+    installed = (part.partition("install")[2] for part in _COMMANDS.split(text))
+    return _COMPILERS.search(text) is not None or any(map(_CUDA.search, installed))
 
 
 def known_stack(image: str) -> Environment:
