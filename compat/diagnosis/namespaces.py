@@ -5,6 +5,7 @@ from __future__ import annotations
 _PURE: dict[str, dict[str, str]] = {
     "google": {
         "protobuf": "protobuf", "oauth2": "google-auth", "api": "googleapis-common-protos", "rpc": "googleapis-common-protos",
+        "type": "googleapis-common-protos", "longrunning": "googleapis-common-protos", "iam": "grpc-google-iam-v1",
         "colab": "google-colab", "resumable_media": "google-resumable-media", "api_core": "google-api-core",
     },
     "opentelemetry": {
@@ -24,7 +25,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "nemo": dict.fromkeys(("collections", "core", "lightning", "utils"), "nemo-toolkit"),
 }
 """Packages to which other distributions add submodules."""
-_DEEPER = ("google.cloud", "azure.ai", "azure.mgmt", "azure.storage")
+_DEEPER = ("google.cloud", "google.ai", "azure.ai", "azure.mgmt", "azure.storage")
 """Namespaces within a namespace."""
 
 

@@ -15,6 +15,13 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.xdist_group("dist")  # made once, by one worker
 
 
+def test_workers_of_xdist_share_what_a_group_makes(request: pytest.FixtureRequest) -> None:
+    """The releases of pytest and pytest-xdist go together: the group is part of the name that tests are scheduled by."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("not run with --dist loadgroup")
+    assert request.node.nodeid.endswith("@dist")
+
+
 def test_the_wheel_holds_the_compiled_matrix_and_no_source_of_it(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     assert wheel.name == "compat_doctor-0.1.0-py3-none-any.whl"

@@ -23,7 +23,7 @@ def releases(text: str) -> dict[str, str | None]:
     [
         ("docker run --gpus all vllm/vllm-openai:v0.8.5 --model x", {"vllm": "0.8.5", "torch": "2.6.0"}),
         ("services:\n  a:\n    image: vllm/vllm-openai:v0.11.0\n", {"vllm": "0.11.0", "torch": "2.8.0"}),
-        ("image `lmsysorg/sglang:v0.4.6.post1-cu124`", {"sglang": "0.4.6.post1"}),
+        ("image `lmsysorg/sglang:v0.4.6.post1-cu124`", {"sglang": "0.4.6.post1", "torch": "2.6.0"}),
         (
             "docker run ghcr.io/huggingface/text-generation-inference:2.0.2 --model-id x",
             {"text-generation-server": "2.0.2"},
