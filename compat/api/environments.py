@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,11 @@ from compat.formats.edit.files import Edit, as_if_written
 from compat.records import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from compat.api.commands import Options
     from compat.model import Finding
+    from compat.repair.plan import Plan
     from compat.rules.compiled import Matrix
 
 _MOST = 50
@@ -56,6 +58,17 @@ def repairs_of(options: Options, matrix: Matrix) -> tuple[tuple[str, Repair], ..
         if edits == before:
             break
     return tuple((part_name(environment), each) for environment, each in zip(environments, found))
+
+
+def whole_plan(found: Sequence[tuple[str, Repair]]) -> Plan:
+    """The plans of all environments as one, which leaves the errors of those for which none stands."""
+    first = next((each for _, each in found if each.errors), found[0][1])
+    standing = [each.plan for _, each in found if each.plan.stands]
+    if not standing:
+        return first.plan
+    unfixed = tuple(error for _, each in found if not each.plan.stands for error in each.errors)
+    plan = reduce(joined, standing)
+    return replace(plan, left=(*plan.left, *unfixed))
 
 
 def merged(edits: dict[str, Edit], later: Iterable[Edit]) -> dict[str, Edit]:

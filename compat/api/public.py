@@ -119,18 +119,20 @@ def fix(
 
     ``subject`` is as for :func:`check`. ``plan.changes`` have ``name``, ``before``, ``after`` and ``why``; ``plan.stands`` is
     whether they can be applied, ``plan.why_not`` the reason if not, and ``plan.left`` are the errors that no release fixes.
+    Of a file with several environments (services, jobs), it has the changes of all.
 
     Raises the exceptions of :func:`check`, and :class:`compat.errors.Undecided` if a required index cannot be reached or time
     runs out (``time_limit``, in seconds) before a plan is found.
     """
     from compat.api.case import described_case
+    from compat.api.environments import repairs_of, whole_plan
     from compat.api.fixing import repair_of
 
     operands = (os.fspath(subject),) if isinstance(subject, (str, os.PathLike)) else ()
     chosen = options_of("fix", command, options, operands)
     matrix = open_matrix(chosen.values.get("rules", ()))
     if operands or subject is None:
-        return repair_of(chosen, matrix).plan
+        return whole_plan(repairs_of(chosen, matrix))
     read = subject_of(subject, matrix)
     return repair_of(chosen, matrix, described_case(read.environment or Environment(), read.notes, chosen)).plan
 

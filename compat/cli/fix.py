@@ -95,7 +95,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
 
 def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
     """Return the report with the plan; of several environments, ``plans`` has each one's, and ``plan`` all changes."""
-    from compat.api.fixing import joined
+    from compat.api.environments import whole_plan
     from compat.model import Report
 
     first = next((each for _, each in found if each.errors), found[0][1])
@@ -107,10 +107,7 @@ def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
     report = Report(first.case.environment, errors, notes, code, first.case.file, parts=parts)
     if len(found) == 1:
         return {**report.to_json(), "plan": _made(first)}
-    whole = first
-    for _, each in found:
-        if each is not first and each.plan.stands:
-            whole = replace(whole, plan=joined(whole.plan, each.plan) if whole.plan.stands else each.plan)
+    whole = replace(first, plan=whole_plan(found))
     return {**report.to_json(), "plan": _made(whole), "plans": [{"name": name, **_made(each)} for name, each in found]}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from compat import fix as fix_of
 from tests.end_to_end.fixing import PACKAGES, REPORT, RULE, own
 from tests.index.server import IndexServer
 
@@ -95,11 +96,29 @@ def test_what_environments_share_is_judged_for_each(compat: Run, tmp_path: Path)
     assert compat("check", str(path), *TARGET[:4]).returncode == 0
 
 
-def test_what_cannot_be_fixed_in_one_environment_is_left_and_said(compat: Run, tmp_path: Path) -> None:
-    path = workflow(tmp_path, BAD, "trl==0.99.0 transformers==4.51.3")
-    done = fix(compat, path, "--keep", "tokenizers==0.22.1", "--keep", "transformers==4.51.3")
-    assert done.returncode in (1, 3), done.stdout
-    assert "job a:\n" in done.stdout
+def test_what_cannot_be_fixed_in_one_environment_is_left_in_the_whole(compat: Run, tmp_path: Path) -> None:
+    """The first job has no plan, since nothing but these releases of transformers and tokenizers is allowed to move."""
+    path = workflow(tmp_path, "bad==1.0", BAD)
+    rule = RULE.format(name="never-good", severity="error", packages='bad = "*"', hit='bad = "1.0"', clear='other = "1.0"', fix=(
+        '[[rule.fix]]\nconfig = "x"\ntext = "do without it"'))  # fmt: skip
+    with IndexServer({**PACKAGES, "bad": {"1.0": {"uploaded": "2025-01-01T00:00:00Z"}}}) as server:
+        words = (str(path), *TARGET, "--index-url", server.url, *own(tmp_path, rule), "--format", "json")
+        done = compat("fix", *words)
+    assert done.returncode in (1, 3), done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert [len(each["changes"]) for each in report["plans"]] == [0, 1]
+    assert len(report["plan"]["changes"]) == 1
+    assert report["plan"]["left"] == ["never-good"]
+
+
+def test_the_library_call_has_the_changes_of_all(compat: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = workflow(tmp_path, BAD, GOOD, BAD)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    with IndexServer(PACKAGES) as server:
+        plan = fix_of(str(path), gpu="A100:1", python_version="3.11", index_url=server.url, torch_index="http://127.0.0.1:9")
+    assert plan.stands
+    assert not plan.left
+    assert len(plan.changes) == 1
 
 
 def test_a_page_is_about_one_environment(compat: Run, tmp_path: Path) -> None:
