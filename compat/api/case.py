@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
@@ -34,12 +34,12 @@ class Case:
 
     ``one_by_one``: uv cannot resolve all extras and groups of the file together, so each is checked on its own.
     ``told`` describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed
-    file, number ``part`` of the environments in it, ``asked_choices`` are the requested extras and groups, ``selection`` those
-    of this case in words. ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``: unknown;
-    ``unresolved`` is the reason), ``overrides`` whether that requires its pins to override the requirements of other packages.
-    ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins support as well, and
-    ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no installer can
-    take on the target.
+    file, number ``part`` of its environments if it has several, ``asked_choices`` are the requested extras and groups,
+    ``selection`` those of this case in words. ``resolves``: whether uv can resolve a file that lists only some of its packages
+    (``None``: unknown; ``unresolved`` is the reason), ``overrides`` whether that requires its pins to override the requirements
+    of other packages. ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins
+    support as well, and ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins
+    that no installer can take on the target.
     """
 
     environment: Environment
@@ -63,7 +63,7 @@ class Case:
     asked_choices: Requested | None = None
     selection: str = ""
     one_by_one: bool = False
-    part: int = 0
+    part: int | None = None
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
@@ -77,14 +77,12 @@ class Case:
             return False
         copies = (entry.distribution for entry in listing.entries)
         pins = {(copy.name, copy.version) for copy in copies if copy.version is not None}
-        return listing.kind not in OVER_OTHERS or any(
-            map(pins.issubset, listing.together)
-        )  # one command after another overrides
+        # over others, one command after another may override
+        return listing.kind not in OVER_OTHERS or any(map(pins.issubset, listing.together))
 
     def in_one_command(self, finding: Finding) -> bool:
         """Whether one install command pins what a finding is about, so that installers refuse a violated requirement."""
-        together = self.listing.together if self.listing is not None else ()
-        return len(finding.packages) > 1 and any(finding.packages.items() <= pins for pins in together)
+        return len(finding.packages) > 1 and self.listing is not None and self.listing.has_one_command(finding.packages)
 
     @property
     def known(self) -> frozenset[str] | None:
@@ -179,6 +177,13 @@ def environments_in(path: str) -> list[Listing]:
     return [each for each in format_of(path, content).listings(path, content) if each.entries]
 
 
+def part_of(case: Case, listings: Sequence[Listing]) -> Listing | None:
+    """The environment of a case among those of its edited file; ``None`` if it is no longer there."""
+    if case.part is None:
+        return listings[0] if len(listings) == 1 else None
+    return listings[case.part] if case.part < len(listings) else None
+
+
 def _of_file(
     options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index], part: int | None
 ) -> Case:  # fmt: skip
@@ -200,7 +205,7 @@ def _of_file(
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
-        newer=found.newer, selection=found.selection, part=part or 0,
+        newer=found.newer, selection=found.selection, part=part,
     )  # fmt: skip
 
 

@@ -11,11 +11,11 @@ from compat.api.fixing import Repair, joined, repair_of
 from compat.api.planning import TIME_LIMIT, seconds_of
 from compat.api.report import part_name
 from compat.errors import InputError
-from compat.formats.edit.files import Edit, as_if_written
+from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.records import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from compat.api.commands import Options
     from compat.model import Finding
@@ -69,12 +69,6 @@ def whole_plan(found: Sequence[tuple[str, Repair]]) -> Plan:
     unfixed = tuple(error for _, each in found if not each.plan.stands for error in each.errors)
     plan = reduce(joined, standing)
     return replace(plan, left=(*plan.left, *unfixed))
-
-
-def merged(edits: dict[str, Edit], later: Iterable[Edit]) -> dict[str, Edit]:
-    """The edits of files, by path, with those made in the files as edited."""
-    new = {each.path: replace(each, before=edits[each.path].before) if each.path in edits else each for each in later}
-    return {**edits, **new}
 
 
 def _together(first: Repair, again: Repair) -> Repair:

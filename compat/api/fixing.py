@@ -11,7 +11,7 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from compat.api.case import Case, environments_in, read_again
+from compat.api.case import Case, environments_in, part_of, read_again
 from compat.api.image_moves import on_another_image
 from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
 from compat.api.planning import planner_of, planning
@@ -19,7 +19,7 @@ from compat.api.resolution import resolved
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import commands_for, edits_for
-from compat.formats.edit.files import Edit, as_if_written
+from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import ROOT, Edge, Entry, Listing
 from compat.formats.registry import Commands, format_of, read_content
 from compat.model import Distribution, Finding, Source
@@ -114,10 +114,8 @@ def _repaired_rest(kept: Settled, repair: Callable[[Case, Planner], Repair]) -> 
         written = rest.written if rest.plan.stands else written_for(rest.case, replace(plan, changes=own)) if own else Written()
     if rest.plan.stands:
         plan = replace(joined(replace(plan, left=()), rest.plan), verified=rest.plan.verified)
-    edits = {each.path: each for each in (*kept.edits, *written.edits)}
-    before = {each.path: each.before for each in kept.edits}
-    whole = tuple(replace(each, before=before.get(path, each.before)) for path, each in edits.items())
-    written = replace(written, edits=whole) if plan.stands else Written()
+    edits = merged(merged({}, kept.edits), written.edits)
+    written = replace(written, edits=tuple(edits.values())) if plan.stands else Written()
     return Repair(rest.case, (*kept.findings, *rest.errors), plan, written)
 
 
@@ -369,7 +367,7 @@ def written_for(case: Case, plan: Plan) -> Written:
 
 def _own_lines(case: Case) -> frozenset[int] | None:
     """The lines of the file that install this environment; ``None`` if it is the only one."""
-    if case.file is None or case.listing is None or len(environments_in(case.file)) < 2:
+    if case.part is None or case.listing is None:
         return None
     return frozenset(each.line for each in case.listing.entries if each.file is None and each.line is not None)
 
@@ -401,7 +399,7 @@ def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> C
     if written.edits and not format_of(case.file, read_content(case.file)).sources:
         with as_if_written(written.edits):
             read = environments_in(case.file)
-            listing = read[case.part] if case.part < len(read) else listing
+            listing = part_of(case, read) or listing
     after = read_again(case, listing, planner.means)
     if after.direct is not None:
         after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})

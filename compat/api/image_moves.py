@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-from compat.api.case import Case, environments_in, read_again
+from compat.api.case import Case, environments_in, part_of, read_again
 from compat.api.obstacles import Settled
 from compat.api.planning import planner_of
 from compat.api.resolution import completed, unresolved
-from compat.checks.image_tags import Trials
+from compat.checks.image_tags import Trials, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import image_of
 from compat.formats.docker.base_images import name_and_tag, with_compiler
@@ -54,11 +54,11 @@ def _moved(case: Case, planner: Planner, image: str, better: str, difference: st
         return None
     edit = Edit(case.file, content, after)
     with as_if_written((edit,)):
-        listings = environments_in(case.file)
-        if case.part >= len(listings):
+        listing = part_of(case, environments_in(case.file))
+        if listing is None:
             return None
-        bare = _on(listings[case.part].context, unresolved(case))
-        again = completed(read_again(bare, listings[case.part], planner.means), planner.means)
+        bare = _on(listing.context, unresolved(case))
+        again = completed(read_again(bare, listing, planner.means), planner.means)
         problem = planner.problem
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}
@@ -77,12 +77,9 @@ def _moved(case: Case, planner: Planner, image: str, better: str, difference: st
 def _on(context: Environment, case: Case) -> Case:
     """The case with what the new image says about Python, glibc and the CUDA toolkit, where the old one did."""
     here, before = case.environment, case.listing.context if case.listing is not None else Environment()
-    of_image = {
-        name: value for name in ("python", "glibc", "cuda_toolkit")
-        if (value := getattr(context, name)) is not None and getattr(here, name) == getattr(before, name)
-    }  # fmt: skip
-    told = (f"Python {of_image['python']}", *case.told[1:]) if of_image.get("python", here.python) != here.python else case.told
-    return replace(case, environment=replace(here, **of_image), told=told)
+    there = on_another(here, before, context)
+    told = case.told if there.python == here.python else (f"Python {there.python}", *case.told[1:])
+    return replace(case, environment=there, told=told)
 
 
 def _with_tag(content: bytes, image: str, better: str) -> bytes | None:

@@ -18,7 +18,7 @@ from compat.checks.choices import Requested
 from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.checks.torch_variants import CHANNEL, LAST
 from compat.formats.edit.changes import Change
-from compat.formats.edit.files import Edit, as_if_written
+from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import Entry, Listing
 from compat.formats.registry import format_of, read_content
 from compat.formats.requirements.edit import edit_to_one
@@ -118,8 +118,7 @@ def _tried(choices: tuple[_Choice, ...], case: Case, planner: Planner) -> _Tried
     edits: dict[str, Edit] = {}
     for each in choices:
         with as_if_written(edits.values()):
-            for edit in edit_to_one(case.file, read_content(case.file), each.kept, each.others):
-                edits[edit.path] = replace(edit, before=edits[edit.path].before) if edit.path in edits else edit
+            edits = merged(edits, edit_to_one(case.file, read_content(case.file), each.kept, each.others))
     with as_if_written(edits.values()):
         content = read_content(case.file)
         (listing,) = format_of(case.file, content).listings(case.file, content)

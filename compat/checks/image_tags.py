@@ -121,12 +121,8 @@ class Trials:
         brought = {copy.name: copy for copy in after.distributions or ()}
         own = [copy for copy in here.distributions or () if image_of(copy) != self._image]
         named = {copy.name for copy in own}
-        return replace(
-            here, distributions=(*own, *(copy for name, copy in brought.items() if name not in named)),
-            python=after.python or here.python if here.python == before.python else here.python,
-            glibc=after.glibc if here.glibc == before.glibc else here.glibc,
-            cuda_toolkit=after.cuda_toolkit if here.cuda_toolkit == before.cuda_toolkit else here.cuda_toolkit,
-        )  # fmt: skip
+        copies = (*own, *(copy for name, copy in brought.items() if name not in named))
+        return replace(on_another(here, before, after), distributions=copies)
 
 
 def _errors(outcome: Mapping[str, str]) -> int:
@@ -141,6 +137,15 @@ def _has_fix(tag: str, finding: Finding) -> bool:
         and contains(ranges_of(fix.spec), key_of(version))
         for fix in finding.fixes
     )  # fmt: skip
+
+
+def on_another(here: Environment, before: Environment, after: Environment) -> Environment:
+    """An environment with what another image implies about Python, glibc and the CUDA toolkit, where the image before did."""
+    implied = {
+        name: value for name in ("python", "glibc", "cuda_toolkit")
+        if (value := getattr(after, name)) is not None and getattr(here, name) == getattr(before, name)
+    }  # fmt: skip
+    return replace(here, **implied)
 
 
 def newer(image: str) -> Iterator[str]:

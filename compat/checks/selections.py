@@ -83,8 +83,7 @@ def judged_listing(
         from compat.checks.requirements import refused_by_installers
 
         findings = [
-            refused_by_installers(each) if whole or any(each.packages.items() <= pins for pins in listing.together) else each
-            for each in findings
+            refused_by_installers(each) if whole or listing.has_one_command(each.packages) else each for each in findings
         ]
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)

@@ -29,7 +29,7 @@ def run(options: Options) -> int:
     if model is not None:  # rules know architectures, not folders
         options = replace(options, values={**options.values, "model": [model.kind] * bool(model.kind)})
     environment, machine, notes = _read(options, matrix)
-    if not _CONTAINERS.isdisjoint(options.rest or ()):
+    if options.rest:
         environment, machine, notes, options = _inside(environment, machine, notes, options)
     report = machine_report(environment, options, matrix, notes)
     if machine and not (options.flag("os") or options.flag("driver")):
@@ -157,22 +157,24 @@ def _read(options: Options, matrix: Matrix) -> tuple[Environment, Machine | None
     return machine.environment, machine, notes
 
 
-_CONTAINERS = frozenset(("docker", "podman", "nerdctl"))
-
-
 def _inside(
     environment: Environment, machine: Machine | None, notes: tuple[str, ...], options: Options
 ) -> tuple[Environment, Machine | None, tuple[str, ...], Options]:
     """Return what a command that starts a container runs on this machine: the packages of its image instead of those here."""
-    from compat.formats.containers import in_container, started_container
+    from compat.workload.wrappers import CONTAINERS
 
     words = options.rest or ()
-    container, found = started_container(words), in_container(environment, words)
-    if container is None or found is None:
+    if not set(CONTAINERS).intersection(words):
         return environment, machine, notes, options
+    from compat.formats.containers import in_container
+
+    found = in_container(environment, words)
+    if found is None:
+        return environment, machine, notes, options
+    image, environment, notes = found
     values = {name: each for name, each in options.values.items() if name != "python"}
-    machine = machine and replace(machine, label=container.image)
-    return found[0], machine, found[1], replace(options, rest=None, values=values)
+    machine = machine and replace(machine, label=image)
+    return environment, machine, notes, replace(options, rest=None, values=values)
 
 
 def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -30,8 +30,9 @@ def run(options: Options) -> int:
 
     Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
-    from compat.api.environments import merged, repairs_of
+    from compat.api.environments import repairs_of
     from compat.api.fixing import lock_alone
+    from compat.formats.edit.files import merged
 
     matrix = open_matrix(options.values.get("rules", ()))
     locked = lock_alone(options.operands[0]) if options.operands else ""

@@ -13,7 +13,7 @@ from compat.errors import InputError
 from compat.formats.jobs import Job, Placed, Script, count_of, devices, is_known
 from compat.model import Environment
 from compat.records import record, replace
-from compat.workload.wrappers import assignment, handed_to_shell, program_name, split_words, take_options, unwrapped
+from compat.workload.wrappers import CONTAINERS, assignment, handed_to_shell, program_name, split_words, take_options, unwrapped
 
 if TYPE_CHECKING:
     from compat.formats.listing import Listing
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from compat.syntax.shell_commands import ShellCommand
 
 
-_PROGRAMS = ("docker", "podman", "nerdctl")
 _FLAGS = frozenset((
     "d", "detach", "i", "interactive", "t", "tty", "rm", "init", "privileged", "P", "publish_all", "read_only", "q", "quiet",
     "no_healthcheck", "oom_kill_disable", "sig_proxy", "disable_content_trust", "replace", "it", "ti", "dit", "itd", "dt", "td",
@@ -51,7 +50,7 @@ def started_container(words: Sequence[str]) -> Container | None:
         rest = unwrapped(words, {})
     except InputError:
         return None
-    if not rest or program_name(rest[0]) not in _PROGRAMS:
+    if not rest or program_name(rest[0]) not in CONTAINERS:
         return None
     _, rest = take_options(rest[1:], valued=_GLOBAL)
     rest = rest[1:] if rest[:1] == ["container"] else rest
@@ -141,11 +140,11 @@ def _job_in(container: Container, path: str, line: int, place: str) -> Job:
 _COMMAND = "the command"
 
 
-def in_container(environment: Environment, words: Sequence[str]) -> tuple[Environment, tuple[str, ...]] | None:
-    """Return what a command such as ``docker run IMAGE`` runs on a machine, with notes; ``None`` if it starts no container.
+def in_container(environment: Environment, words: Sequence[str]) -> tuple[str, Environment, tuple[str, ...]] | None:
+    """Return the image that a command such as ``docker run IMAGE`` starts on a machine, what it runs there, and notes.
 
-    The packages, Python and variables are those of the image and the command; the GPUs, the driver and the processor those of
-    ``environment``.
+    ``None`` if it starts no container. The packages, Python and variables are those of the image and the command; the GPUs, the
+    driver and the processor those of ``environment``.
     """
     container = started_container(words)
     if container is None:
@@ -162,4 +161,4 @@ def in_container(environment: Environment, words: Sequence[str]) -> tuple[Enviro
         variables={**container.variables, **(context.variables or {})} or None,
         accelerators=gpus,
     )  # fmt: skip
-    return found, (*listing.notes, *listing.elsewhere, *listing.unread)
+    return container.image, found, (*listing.notes, *listing.elsewhere, *listing.unread)

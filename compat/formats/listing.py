@@ -7,6 +7,7 @@ that; ``compat.checks.selections`` computes every installable selection.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from compat.errors import InputError
@@ -92,6 +93,10 @@ class Listing:
     elsewhere: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
     together: tuple[frozenset[tuple[str, str]], ...] = ()
+
+    def has_one_command(self, packages: Mapping[str, str | None]) -> bool:
+        """Whether one install command pins all of these releases, so that installers refuse what one requires of another."""
+        return any(packages.items() <= pins for pins in self.together)
 
 
 # --- Limits on what one file may list, far above any real file, so that a malicious one is refused instead of processed.

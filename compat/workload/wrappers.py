@@ -23,7 +23,9 @@ _LIKE_SHELLS = (*SHELLS, "su", "runuser", "flock")
 """Programs that pass the text after ``-c`` to a shell."""
 _MOST_OPTIONS = 30
 """Words in which ``-c`` is searched for."""
-ELSEWHERE = ("docker", "podman", "kubectl", "ssh", "pdsh", "nerdctl", "gcloud", "echo", "printf")
+CONTAINERS = ("docker", "podman", "nerdctl")
+"""Programs that run a command in a container of an image."""
+ELSEWHERE = (*CONTAINERS, "kubectl", "ssh", "pdsh", "gcloud", "echo", "printf")
 """Programs that run the command after them on another machine, in a container, or not at all."""
 
 _UV = frozenset((

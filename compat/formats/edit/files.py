@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from compat.errors import InputError
 from compat.files import MARKS, pending
-from compat.records import record
+from compat.records import record, replace
 
 Replacement = tuple[int, int, str]
 """(start, end, replacement text)."""
@@ -174,6 +174,12 @@ class Edit:
     def inverse(self) -> Edit:
         """The edit that undoes this one."""
         return Edit(self.path, self.after, self.before)
+
+
+def merged(edits: Mapping[str, Edit], later: Iterable[Edit]) -> dict[str, Edit]:
+    """Return the edits of files, by path, with those made in the files as edited."""
+    new = {each.path: replace(each, before=edits[each.path].before) if each.path in edits else each for each in later}
+    return {**edits, **new}
 
 
 @contextlib.contextmanager
