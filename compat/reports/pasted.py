@@ -9,13 +9,14 @@ from compat.machine.system import relevant
 from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
 from compat.reports.fields import read_fields
-from compat.reports.findings import LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
+from compat.reports.findings import HINTED, LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
 from compat.reports.hints import read_hints, read_images
 from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
 from compat.reports.programs import read_accelerate, read_banner, read_devices, read_nvidia
 from compat.reports.prose import of_this_environment, read_by_hand, read_variables
+from compat.reports.stated import experiences_of
 from compat.reports.words import MOST_DEVICES, is_tool
 from compat.versions import key_of
 
@@ -52,6 +53,9 @@ def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
     for distribution, version in versions_in("\n".join(line.text for line in lines)).items():
         if distribution not in known and not is_tool(distribution):
             found.package(distribution, version, WRITTEN)
+    for each in experiences_of(lines):
+        if each.name not in found.packages and len(each.fails) == 1:
+            found.package(each.name, each.fails[0], HINTED)  # a report is about the release that fails
     environment, notes = merged(found)
     if len(environment.to_json()) == 1:
         raise InputError(

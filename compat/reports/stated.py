@@ -6,12 +6,12 @@ How packages, installers and resolvers word their requirements is in :mod:`compa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
-from compat.reports.lines import plain_lines
+from compat.reports.lines import Line, plain_lines
 from compat.reports.wordings import FORMS, Form, unfit_in
 from compat.reports.words import distribution_of, is_specifier, is_version
 
@@ -175,7 +175,11 @@ _M = r"[`*\"']{0,3}"
 _BETWEEN = r"(?:from|to|is|was|at|on|version|release)\b"
 _SUBJECT = rf"{_M}(?:(?P<before>[A-Za-z]\w{{1,15}}) )?{_M}(?!{_BETWEEN})(?P<name>[A-Za-z][\w-]{{1,30}}){_M}"
 _MENTION = re.compile(
-    rf"(?<![\w./-]){_SUBJECT}(?: ?={{1,3}} ?| (?:(?:is|was) (?:at |on )?)?(?:version |release )?| \(){_M}{_RELEASE}"
+    rf"(?<![\w./-]){_SUBJECT}(?:['’]s (?:latest|newest|new|current|last) (?:version|release)| release)?"
+    rf"(?: ?={{1,3}} ?| (?:(?:is|was) (?:at |on )?)?(?:version |release )?| ?\(v?){_M}{_RELEASE}"
+)
+_MENTION_AFTER = re.compile(
+    rf"(?<![\w./-])(?:v|version |release )?{_RELEASE}{_M} of (?P<before>){_M}(?P<name>[A-Za-z][\w-]{{1,30}})"
 )
 _ALONE = re.compile(
     rf"(?<![\w.=+-]){_RELEASE}(?![\w%])(?! ?(?:GB|GiB|MiB|ms|s\b|x\b|times|seconds|hours|[mb]illion|B\b))", re.IGNORECASE
@@ -197,13 +201,22 @@ _SINCE = re.compile(
 )
 _CLAUSE = re.compile(r"(?:[.!?,](?=\s)|,? (?:but|while|whereas|however|although|yet)\b|[;。，]|-{1,3}>|→)\s*", re.IGNORECASE)
 _NEGATED = re.compile(
-    r"(?:\bnot|n't|\bnever|\bno longer) (?:be )?(?:work|load|run|import|compil|compatib|ok)\w*", re.IGNORECASE
-)
-_BLAMED = re.compile(
-    r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working|introduced in|bisect\w*"
-    r"|only (?:occurs|happens|appears))\b|不兼容",
+    r"(?:\bnot|n['’]t|\bnever|\bno longer) (?:be )?(?:work|load|run|import|compil|compatib|ok)\w*"
+    r"|\b(?:does|do|did)(?: not|n['’]t)[\s.!]*$|^\s*not (?:with|on|in|under|for)\b",
     re.IGNORECASE,
 )
+"""``does not work``; also what leaves the verb out: "4.57.1 works, 5.0.0 does not", "works with 0.8.5 but not with 0.9.0"."""
+_BLAMED = re.compile(
+    r"\b(?:break(?:s|ing)?|broke|incompatible|regression|conflicts? with|stopped working|introduced in|bisect\w*"
+    r"|only (?:occurs|happens|appears)|(?:started|starts|began|begins) (?:\w+ )?(?:with|in|since|after)"
+    r"|(?:appear|happen)(?:s|ed|ing) (?:since|after))\b|不兼容",
+    re.IGNORECASE,
+)
+_GONE = re.compile(
+    r"\b(?:errors?|problems?|issues?|bugs?|crash(?:es)?) (?:\w+ )?(?:go(?:es)? away|went away|disappear\w*|(?:is|are) gone)\b",
+    re.IGNORECASE,
+)
+"""What sounds like a failure and says the opposite."""
 _FROM_THEN = re.compile(r"\s*(?:since|starting (?:from|with)|as of)\b", re.IGNORECASE)
 """The beginning of a clause about the release with which a failure began."""
 """Words that blame a release; those of :data:`_FAILS` only describe what happened with it."""
@@ -233,7 +246,11 @@ def experiences_in(text: str) -> tuple[Experience, ...]:
 
     A release counts only if its clause has words for one of the two; a clause with words for both is ignored.
     """
-    lines, _ = plain_lines(text)
+    return experiences_of(plain_lines(text)[0])
+
+
+def experiences_of(lines: Sequence[Line]) -> tuple[Experience, ...]:
+    """Do the same for a text that was cut into lines."""
     prose = [line for line in lines if not line.fenced and not line.edge and 10 < len(line.text) <= _LONGEST_LINE]
     runs: dict[str, list[_Run]] = {}
     for line in prose[:_MOST_LINES]:
@@ -263,6 +280,7 @@ class _Run:
 
 def _runs(line: str, number: int) -> Iterator[_Run]:
     """Return the releases of one line. A name applies until the next one: "works with vllm 0.5.1, fails with 0.5.2"."""
+    line = _GONE.sub("works", line)
     changes = list(_changed(line, number))
     if changes or not any(character.isdecimal() for character in line):
         yield from changes
@@ -275,7 +293,8 @@ def _runs(line: str, number: int) -> Iterator[_Run]:
         blamed = blamed or (fails and _FROM_THEN.match(clause) is not None)
         works = _WORKS.search(_NEGATED.sub("", clause)) is not None
         asks = _ASKED.search(clause) is not None
-        mentions = [(_subject(match), match["version"]) for match in _MENTION.finditer(clause) if not asks]
+        matches = (*_MENTION.finditer(clause), *_MENTION_AFTER.finditer(clause)) if not asks else ()
+        mentions = [(_subject(match), match["version"]) for match in matches]
         known = [(name, version) for name, version in mentions if name is not None]
         if not known and last is not None and not asks:
             known = [(last, match["version"]) for match in _ALONE.finditer(clause)]
