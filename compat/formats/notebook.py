@@ -138,12 +138,12 @@ class NotebookSteps:
                 into.extend(alternatives([*(self._branch(case.body) for case in node.cases), []]))
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
                 if not isinstance(node, ast.While):
-                    self._values.bind(node.target, None)
+                    self._values.assign(node.target, None)
                 self._body([*node.body, *node.orelse], into)
             elif isinstance(node, (ast.With, ast.AsyncWith)):
                 for item in node.items:
                     if item.optional_vars is not None:
-                        self._values.bind(item.optional_vars, None)
+                        self._values.assign(item.optional_vars, None)
                 self._body(node.body, into)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):  # as if it were called where it is defined
                 given = node.args
@@ -185,11 +185,11 @@ class NotebookSteps:
     def _simple(self, node: ast.stmt, into: list[Step]) -> None:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                self._values.bind(target, node.value)
+                self._values.assign(target, node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._values.bind(node.target, node.value)
+            self._values.assign(node.target, node.value)
         elif isinstance(node, ast.AugAssign):
-            self._values.bind(node.target, None)
+            self._values.assign(node.target, None)
         for each in ast.walk(node):
             if isinstance(each, ast.Call) and isinstance(each.func, (ast.Attribute, ast.Name)) and each.args:
                 self._call(each, each.func, into)

@@ -73,7 +73,7 @@ class PythonImages:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
-                    self.values.bind(target, node.value)
+                    self.values.assign(target, node.value)
                     if isinstance(target, ast.Name):
                         if isinstance(node.value, ast.Call):
                             self._chain(node.value, target.id)

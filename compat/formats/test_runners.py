@@ -274,7 +274,7 @@ class _NoxFile:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
-                    self._values.bind(target, node.value)
+                    self._values.assign(target, node.value)
         self.sessions = [each for each in self._functions.values() if any(map(_is_session, each.decorator_list))]
 
     def calls(self, function: ast.FunctionDef, depth: int = 0) -> Iterator[tuple[ast.Call, tuple[str, ...]]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from compat.syntax.expressions import Expressions
+from compat.syntax.values import Text, Unknown, Value
 from compat.workload.draft import UNKNOWN, precision_word
 from compat.workload.trainers import CONFIGS, TASKS
 
@@ -101,13 +103,9 @@ def module_of(node: ast.ImportFrom) -> str:
 
 
 _DEPTH = 6
-"""Maximum length of a chain of names that refer to names."""
-_LONGEST = 100_000
-"""Maximum length of a concatenated string."""
+"""Maximum length of a chain of classes that derive from each other."""
 _BINDINGS = 20
 """Maximum number of bindings considered per name."""
-_BUDGET = 300_000
-"""Maximum number of expressions evaluated per script; the rest stays unknown."""
 _STARRED = ("trl", "transformers", "unsloth", "vllm", "peft")
 _CHANGES = ("update", "setdefault", "pop", "append", "extend", "insert", "clear")
 
@@ -120,15 +118,17 @@ class Names:
         self._stars: list[str] = []
         self._bases: dict[str, list[ast.expr]] = {}
         self._bound: dict[tuple[Scope, str], list[tuple[ast.expr | None, Scope]]] = {}
-        self._left = _BUDGET
+        self._constants = _Constants(self)
+        self._scope: Scope = ()
+        """That of the expression that is evaluated."""
         for visit in visits(tree, literal_test):
             self._collect(visit.node, visit.scope)
 
-    def test(self, test: ast.expr, scope: Scope, depth: int = 0) -> bool | None:
+    def test(self, test: ast.expr, scope: Scope) -> bool | None:
         """Like :func:`literal_test`, but also resolves names of constants."""
         answer = literal_test(test)
         if answer is None and isinstance(test, (ast.Name, ast.UnaryOp)):
-            value = self.value(test, scope, depth)
+            value = self.value(test, scope)
             answer = value if isinstance(value, bool) else None
         return answer
 
@@ -226,105 +226,86 @@ class Names:
             dotted = next(iter(telling or found), None)
         return None
 
-    def value(self, node: ast.expr | None, scope: Scope, depth: int = 0) -> object:
+    def value(self, node: ast.expr | None, scope: Scope) -> object:
         """Evaluate a constant, or return :data:`UNKNOWN`; mappings may hold unknown values, a torch dtype yields its name."""
-        self._left -= 1
-        if node is None or depth > _DEPTH or self._left < 0:
-            return UNKNOWN
-        if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, (str, int, float, bool, type(None))) else UNKNOWN
-        reader = _VALUES.get(type(node))
-        return UNKNOWN if reader is None else reader(self, node, scope, depth + 1)
+        return UNKNOWN if node is None else _plain(self._within(node, scope))
 
-    def _name(self, node: ast.Name, scope: Scope, depth: int) -> object:
-        return self._agreed((self._home(node.id, scope), node.id), depth)
-
-    def _agreed(self, key: tuple[Scope, str], depth: int) -> object:
-        bound = self._bound.get(key, [])
-        values = [self.value(each, place, depth) for each, place in bound[:_BINDINGS]]
-        if not values or len(bound) > _BINDINGS or any(value is UNKNOWN for value in values):
-            return UNKNOWN
-        first = values[0]
-        return first if all(type(value) is type(first) and value == first for value in values[1:]) else UNKNOWN
-
-    def _attribute(self, node: ast.Attribute, scope: Scope, depth: int) -> object:
-        dotted = self.dotted(node)
-        if dotted is not None and ((), dotted) in self._bound:
-            return self._agreed(((), dotted), depth)
-        return dotted if dotted is not None and dotted.startswith("torch.") and precision_word(dotted) else UNKNOWN
-
-    def _text(self, node: ast.JoinedStr, scope: Scope, depth: int) -> object:
-        text = ""
-        for part in node.values:
-            formatted = isinstance(part, ast.FormattedValue)
-            value = self.value(part.value if isinstance(part, ast.FormattedValue) else part, scope, depth)
-            special = isinstance(part, ast.FormattedValue) and (part.format_spec is not None or part.conversion != -1)
-            if special or not isinstance(value, (str, int) if formatted else str) or len(text) > _LONGEST:
-                return UNKNOWN
-            text += str(value)
-        return text
-
-    def _operation(self, node: ast.BinOp, scope: Scope, depth: int) -> object:
-        left, right = self.value(node.left, scope, depth), self.value(node.right, scope, depth)
-        if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
-            return left + right if len(left) + len(right) < _LONGEST else UNKNOWN
-        if type(left) is not int or type(right) is not int or abs(left) > 1 << 60 or abs(right) > 1 << 60:
-            return UNKNOWN
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        return left // right if isinstance(node.op, ast.FloorDiv) and right else UNKNOWN
-
-    def _sign(self, node: ast.UnaryOp, scope: Scope, depth: int) -> object:
-        value = self.value(node.operand, scope, depth)
-        if value is UNKNOWN or isinstance(value, (dict, list)):
-            return UNKNOWN
-        if isinstance(node.op, ast.Not):
-            return not value
-        return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else UNKNOWN
-
-    def _table(self, node: ast.Dict, scope: Scope, depth: int) -> object:
-        table: dict[str, object] = {}
-        for key, each in zip(node.keys, node.values, strict=True):
-            value = self.value(each, scope, depth)
-            if key is None:
-                table.update(value if isinstance(value, dict) else {})
-            elif isinstance(name := self.value(key, scope, depth), str):
-                table[name] = value
-        return table
-
-    def _sequence(self, node: ast.List | ast.Tuple, scope: Scope, depth: int) -> object:
-        return [self.value(each, scope, depth) for each in node.elts]
-
-    def _choice(self, node: ast.IfExp, scope: Scope, depth: int) -> object:
-        answer = self.test(node.test, scope, depth)
-        if answer is not None:
-            return self.value(node.body if answer else node.orelse, scope, depth)
-        first, second = self.value(node.body, scope, depth), self.value(node.orelse, scope, depth)
-        return first if type(first) is type(second) and first == second else UNKNOWN
-
-    def _call(self, node: ast.Call, scope: Scope, depth: int) -> object:
-        if isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
-            return self.keywords(node, scope, depth)
-        return UNKNOWN
-
-    def _item(self, node: ast.Subscript, scope: Scope, depth: int) -> object:
-        table, key = self.value(node.value, scope, depth), self.value(node.slice, scope, depth)
-        return table.get(key, UNKNOWN) if isinstance(table, dict) and isinstance(key, str) else UNKNOWN
-
-    def keywords(self, call: ast.Call, scope: Scope, depth: int = 0) -> dict[str, object]:
+    def keywords(self, call: ast.Call, scope: Scope) -> dict[str, object]:
         """Return the keyword arguments of a call, with ``**table`` expanded if the table is a constant."""
         found: dict[str, object] = {}
         for keyword in call.keywords:
-            value = self.value(keyword.value, scope, depth)
+            value = self.value(keyword.value, scope)
             if keyword.arg is not None:
                 found[keyword.arg] = value
             elif isinstance(value, dict):
                 found.update(value)
         return found
+
+    def agreed(self, name: str, line: int) -> Value:
+        """Return the value of a name, if all that is assigned to it anywhere in its scope is equal."""
+        return self._agreed((self._home(name, self._scope), name), line)
+
+    def attribute_of(self, node: ast.Attribute) -> Value:
+        """Return the value of ``Class.attribute``, or the name of a torch dtype."""
+        dotted = self.dotted(node)
+        if dotted is not None and ((), dotted) in self._bound:
+            return self._agreed(((), dotted), node.lineno)
+        is_type = dotted is not None and dotted.startswith("torch.") and precision_word(dotted)
+        return Text(dotted, node.lineno) if dotted is not None and is_type else Unknown(node.lineno)
+
+    def decided(self, test: ast.expr) -> bool | None:
+        return self.test(test, self._scope)
+
+    def _within(self, node: ast.expr, scope: Scope) -> Value:
+        around, self._scope = self._scope, scope
+        found = self._constants.value(node)
+        self._scope = around
+        return found
+
+    def _agreed(self, key: tuple[Scope, str], line: int) -> Value:
+        bound = self._bound.get(key, [])
+        values = [Unknown(line) if each is None else self._within(each, place) for each, place in bound[:_BINDINGS]]
+        if not values or len(bound) > _BINDINGS:
+            return Unknown(line)
+        first, *others = map(_plain, values)
+        same = first is not UNKNOWN and all(type(each) is type(first) and each == first for each in others)
+        return values[0] if same else Unknown(line)
+
+
+class _Constants(Expressions):
+    """The constants of a script: a name that has several values, or one that is only known at run time, is unknown."""
+
+    budget = 300_000
+    deepest = 6
+
+    def __init__(self, names: Names) -> None:
+        super().__init__({})
+        self._names = names
+
+    def named(self, name: str, line: int) -> Value:
+        known = next((frame[name] for frame in reversed(self.frames) if name in frame), None)  # of a comprehension
+        return self._names.agreed(name, line) if known is None else known
+
+    def decided(self, test: ast.expr) -> bool | None:
+        return self._names.decided(test)
+
+    def either(self, left: Value, right: Value, line: int) -> Value:
+        first, second = _plain(left), _plain(right)
+        return left if type(first) is type(second) and first == second else Unknown(line)
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        return self._names.attribute_of(node)
+
+
+def _plain(value: Value) -> object:
+    """Return a value as Python has it, with :data:`UNKNOWN` for what is unknown, and without the unknown keys of tables."""
+    if isinstance(value, Text):
+        return value.value
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items() if isinstance(key, str)}
+    return value if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
 
 
 def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
@@ -337,10 +318,3 @@ def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
         return []
     owner = node.func.value
     return [(owner.id, scope[:at]) for at in range(len(scope) + 1)] if isinstance(owner, ast.Name) else []
-
-
-_VALUES: dict[type, Callable[[Names, Any, Scope, int], object]] = {
-    ast.Name: Names._name, ast.Attribute: Names._attribute, ast.JoinedStr: Names._text, ast.BinOp: Names._operation,
-    ast.UnaryOp: Names._sign, ast.Dict: Names._table, ast.List: Names._sequence, ast.Tuple: Names._sequence,
-    ast.IfExp: Names._choice, ast.Call: Names._call, ast.Subscript: Names._item,
-}  # fmt: skip

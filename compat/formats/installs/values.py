@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from compat.formats.installs.words import leading_name
+from compat.syntax.expressions import Expressions
+from compat.syntax.values import MOST, Text, Unknown, Value, alternatives, joined, one_of
 
 HOLE = "\x03"
 """A part of a text that is only known at run time."""
-_UNKNOWN = (HOLE,)
-_MOST = 8
-"""Most texts per expression."""
 _BINDINGS = 20
-_DEEPEST = 8
 _LONGEST = 4000
-_BUDGET = 50_000
-"""Most expressions evaluated per notebook; the rest are unknown."""
 _WIDEST = 1 << 14
 """Characters of a shell line; longer ones are not read."""
 _TRIES = 100
@@ -26,27 +22,30 @@ _EXPRESSION = 300
 """Characters of an expression in braces."""
 
 
-class Values:
+class Values(Expressions):
     """The possible texts of a notebook's names, from the assignments seen so far."""
 
+    budget = 50_000
+    deepest = 8
+
     def __init__(self) -> None:
+        super().__init__({})
         self._bound: dict[str, list[tuple[ast.expr | None, int | None]]] = {}
-        self._left = _BUDGET
         self.computed = {"..."}
         """The names that the code sets, and that of any other expression: unless known, they are computed."""
 
-    def bind(self, target: ast.expr, value: ast.expr | None) -> None:
+    def assign(self, target: ast.expr, value: ast.expr | None) -> None:
         """Record an assignment; ``None`` for a value that is only known at run time."""
         if isinstance(target, ast.Name):
             self._add(target.id, value, None)
         elif isinstance(target, ast.Starred):
-            self.bind(target.value, None)
+            self.assign(target.value, None)
         elif isinstance(target, (ast.Tuple, ast.List)):
             for at, each in enumerate(target.elts):
                 if isinstance(each, ast.Name):
                     self._add(each.id, value, at)
                 else:
-                    self.bind(each, None)
+                    self.assign(each, None)
 
     def hide(self, names: Iterable[str]) -> None:
         """Mark names as assigned at run time: parameters, imports."""
@@ -61,7 +60,7 @@ class Values:
 
     def text(self, node: ast.expr) -> str:
         """Return the text of an expression, with ``sys.executable`` as ``python``; unknown parts become a shell variable."""
-        return _shown(self._texts(node, 0), node.id if isinstance(node, ast.Name) else "...")
+        return _shown(self._texts(node), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
         """Return a list of words; ``None`` if the expression is not a list."""
@@ -71,8 +70,8 @@ class Values:
 
     def listed(self, node: ast.expr) -> list[str] | None:
         """Return the words of a list, or of a name that is set to one once; ``None`` if they are unknown."""
-        items = self._list(node)
-        return None if items is None else ["${...}" if isinstance(each, ast.Starred) else self.text(each) for each in items]
+        bound = self._bound.get(node.id, []) if isinstance(node, ast.Name) else []
+        return self.words(bound[0][0] or node if len(bound) == 1 and bound[0][1] is None else node)
 
     def filled(self, line: str) -> str:
         """Substitute ``{expression}`` and ``$name`` in a shell line, as IPython does."""
@@ -91,7 +90,7 @@ class Values:
                 at = end or at
             elif letter == "$" and self._name_at(line, at + 1) in self._bound:
                 name = self._name_at(line, at + 1)
-                result.append(_shown(self._named(name, 0), name))
+                result.append(_shown(alternatives(self.named(name, 0)) or (HOLE,), name))
                 at += len(name)
             else:
                 result.append(letter)
@@ -117,74 +116,63 @@ class Values:
         names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
         return self.text(node) if _is_python(node) or any(name in self._bound for name in names) else None
 
-    def _texts(self, node: ast.expr | None, depth: int) -> tuple[str, ...]:
-        """Return the possible texts of an expression."""
-        self._left -= 1
-        if node is None or depth > _DEEPEST or self._left < 0:
-            return _UNKNOWN
-        if _is_python(node):
-            return ("python",)
-        match node:
-            case ast.Constant(str() | int() | float() as value):
-                return (str(value),)
-            case ast.Name(name):
-                return self._named(name, depth + 1)
-            case ast.JoinedStr(parts):
-                return _product([self._texts(part, depth + 1) for part in parts])
-            case ast.FormattedValue(inner, -1, None):
-                return self._texts(inner, depth + 1)
-            case ast.BinOp(left, ast.Add(), right):
-                return _product([self._texts(left, depth + 1), self._texts(right, depth + 1)])
-            case ast.IfExp():
-                return _united(self._texts(each, depth + 1) for each in (node.body, node.orelse))
-            case ast.Call(ast.Attribute(between, "join"), [joined]):
-                items = self._list(joined)
-                if items is not None and len(items) <= 200:
-                    texts = [text for each in items for text in (self._texts(between, depth + 1), self._texts(each, depth + 1))]
-                    return _product(texts[1:])
-        return _UNKNOWN
+    # --- Evaluation. A name may have any of the values assigned to it so far; what is unknown leaves a hole in a text.
 
-    def _named(self, name: str, depth: int) -> tuple[str, ...]:
+    def _texts(self, node: ast.expr) -> tuple[str, ...]:
+        """Return the possible texts of an expression."""
+        return alternatives(self.value(node)) or (HOLE,)
+
+    def named(self, name: str, line: int) -> Value:
+        if any(name in frame for frame in self.frames):  # of a comprehension
+            return super().named(name, line)
         bound = self._bound.get(name, [])
         if not bound or len(bound) > _BINDINGS:
-            return _UNKNOWN
-        return _united(self._element(value, position, depth) for value, position in bound)
+            return Unknown(line)
+        self.depth += 1
+        found = [self._element(value, position, line) for value, position in bound]
+        self.depth -= 1
+        return found[0] if len(found) == 1 else self._union(found, line)
 
-    def _element(self, value: ast.expr | None, position: int | None, depth: int) -> tuple[str, ...]:
-        """Return a value, or an item of it."""
-        if position is None or depth > _DEEPEST:
-            return self._texts(value, depth + 1)
+    def _element(self, value: ast.expr | None, position: int | None, line: int) -> Value:
+        """Return an assigned value, or an item of it."""
+        if value is None:
+            return Unknown(line)
+        if position is None:
+            return self.value(value)
         if isinstance(value, ast.IfExp):
-            return _united(self._element(each, position, depth + 1) for each in (value.body, value.orelse))
+            return self._union([self._element(each, position, line) for each in (value.body, value.orelse)], line)
         if isinstance(value, (ast.Tuple, ast.List)) and position < len(value.elts):
-            return self._texts(value.elts[position], depth + 1)
-        return _UNKNOWN
+            return self.value(value.elts[position])
+        return Unknown(line)
 
-    def _list(self, node: ast.expr) -> list[ast.expr] | None:
-        if isinstance(node, ast.Name):
-            bound = self._bound.get(node.id, [])
-            node = bound[0][0] or node if len(bound) == 1 and bound[0][1] is None else node
-        return node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
+    def _union(self, values: Sequence[Value], line: int) -> Value:
+        return one_of([text for value in values for text in alternatives(value) or (HOLE,)], line)
+
+    def decided(self, test: ast.expr) -> bool | None:
+        return None  # both outcomes are possible texts
+
+    def either(self, left: Value, right: Value, line: int) -> Value:
+        return self._union([left, right], line)
+
+    def joined(self, parts: Sequence[Value], line: int, between: str = "") -> Value:
+        count, length = 1, 0
+        known: list[Value] = []
+        for part in parts:
+            texts = alternatives(part)
+            if not texts or count * len(texts) > MOST or length > _LONGEST:
+                part, texts = Text(HOLE, line), (HOLE,)
+            known.append(part)
+            count *= len(texts)
+            length += len(texts[0])
+        return joined(known, line, between)
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        return Text("python", node.lineno) if _is_python(node) else super()._attribute(node)
 
 
 def _is_python(node: ast.expr) -> bool:
     """Whether an expression is ``sys.executable``."""
     return isinstance(node, ast.Attribute) and node.attr == "executable"
-
-
-def _united(ways: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(text for texts in ways for text in texts))
-    return found if 0 < len(found) <= _MOST else _UNKNOWN
-
-
-def _product(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the concatenations of the parts' texts."""
-    found: tuple[str, ...] = ("",)
-    for texts in parts:
-        if len(found) * len(texts) > _MOST or len(found[0]) > _LONGEST:
-            texts = _UNKNOWN
-        found = tuple(text + each for text in found for each in texts)
-    return tuple(dict.fromkeys(found))
 
 
 def _shown(texts: tuple[str, ...], label: str) -> str:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from compat.formats.setuptools.builtins import built_in, of_file, of_list, of_table, of_text, path_function
-from compat.formats.setuptools.expressions import Expressions
-from compat.formats.setuptools.values import (
+from compat.formats.requirements.requirement import name_at_start
+from compat.model import normalized
+from compat.records import record
+from compat.syntax.builtins import path_function
+from compat.syntax.expressions import Expressions, dotted_name
+from compat.syntax.values import (
     File,
     Function,
+    Table,
     Text,
     Unknown,
     Value,
@@ -28,10 +32,17 @@ from compat.formats.setuptools.values import (
     lines_of,
     merged,
     size_of,
+    texts_in,
 )
-from compat.records import record
 
 _OWNERS = ("setup", "setuptools", "skbuild", "core", "distutils", "numpy")
+
+
+class _ByName(dict["str | Unknown", "Value"]):
+    """A table of requirements by the name of what they require, as packaging code builds it with a regular expression."""
+
+    def get(self, key: str | Unknown, default: Value = None) -> Value:  # type: ignore[override]
+        return super().get(normalized(key) if isinstance(key, str) else key, default)
 
 
 @record(frozen=True)
@@ -47,7 +58,7 @@ class Followed(Expressions):
 
     def __init__(self, tree: ast.Module, name: str, read: Callable[[str], Text | None]) -> None:
         super().__init__({"__file__": Text(name, 1), "__name__": Text("__main__", 1)})
-        self.setups: list[dict[str | Unknown, Value]] = []
+        self.setups: list[Table] = []
         self._read = read
         self._missing = 0
         """How many files were opened and not found."""
@@ -132,7 +143,7 @@ class Followed(Expressions):
             self._yielded[-1] += items_of(found, node.lineno) if isinstance(node.value, ast.YieldFrom) else [found]
             return None
         self.value(node.value)
-        ends = isinstance(node.value, ast.Call) and _dotted(node.value.func) in ("sys.exit", "exit", "quit")
+        ends = isinstance(node.value, ast.Call) and dotted_name(node.value.func) in ("sys.exit", "exit", "quit")
         return _End("raise") if ends else None
 
     def _assign(self, node: ast.Assign) -> None:
@@ -156,7 +167,7 @@ class Followed(Expressions):
             self.bind(node.target, joined([before, added], node.lineno) if plus else Unknown(node.lineno))
 
     def _functiondef(self, node: ast.FunctionDef) -> None:
-        self.frames[-1][node.name] = Function(node, self.frames[-1])
+        self.frames[-1][node.name] = Function(node, tuple(self.frames))
 
     def _for(self, node: ast.For) -> _End | None:
         for each in items_of(self.value(node.iter), node.lineno):
@@ -193,30 +204,41 @@ class Followed(Expressions):
     def _raise(self, node: ast.Raise) -> _End:
         return _End("raise")
 
+    # --- Expressions that only packaging code is followed in.
+
+    def _namedexpr(self, node: ast.NamedExpr) -> Value:
+        found = self.value(node.value)
+        self.bind(node.target, found)
+        return found
+
+    def _dictcomp(self, node: ast.DictComp) -> Value:
+        """Return the table of a comprehension; requirements taken apart by a regular expression are a table by name."""
+        over = node.generators[0].iter
+        inner = over.generators[0].iter if isinstance(over, (ast.GeneratorExp, ast.ListComp)) else over
+        if inner is not over and any(isinstance(each, ast.Name) and each.id == "re" for each in ast.walk(over)):
+            names = {name_at_start(each.value): each for each in texts_in(self.value(inner))}
+            return _ByName((normalized(name), each) for name, each in names.items() if name is not None)
+        return super()._dictcomp(node)
+
+    def attribute(self, owner: Value, name: str, line: int) -> Value:
+        if isinstance(owner, Text) and name in ("req", "requirement"):  # of what pip's own parser returns
+            return owner
+        return super().attribute(owner, name, line)
+
     # --- Calls.
 
     def _call(self, node: ast.Call) -> Value:
-        line, name = node.lineno, _dotted(node.func)
-        args = self.arguments(node.args, line)
-        options: dict[str | Unknown, Value] = {}
-        for given in node.keywords:
-            value = self.value(given.value)
-            if given.arg is not None:
-                options[given.arg] = value
-            else:
-                options.update(value if isinstance(value, dict) else {Unknown(line): value})
-        owner, _, last = name.rpartition(".")
-        first = self.named(name.partition(".")[0], line)
-        if isinstance(first, Function) and not owner:
-            return self._run(first, args, options, line)
-        if last == "setup" and name.partition(".")[0] in _OWNERS:
-            self.setups.append(options)
+        name = dotted_name(node.func)
+        first, _, rest = name.partition(".")
+        called = self.named(first, node.lineno) if name else None
+        if isinstance(called, Function) and not rest:
+            return self.run(called, self.arguments(node.args, node.lineno), self.keywords(node), node.lineno)
+        if name.rpartition(".")[2] == "setup" and first in _OWNERS:
+            self.setups.append(self.keywords(node))
             return None
-        if isinstance(node.func, ast.Attribute) and (not name or not isinstance(first, Unknown)):
-            return self._method(self.value(node.func.value), node.func.attr, args, options, line)
-        return self._library(name, args, options, line)
+        return super()._call(node)
 
-    def _library(self, name: str, args: list[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+    def function(self, name: str, args: list[Value], options: Table, line: int) -> Value:
         """Return what a function of Python, or of its library, returns."""
         last = name.rpartition(".")[2]
         path = args[0] if args and isinstance(args[0], Text) else None
@@ -232,34 +254,27 @@ class Followed(Expressions):
             return path_function(last, args, line)
         if last in ("copy", "deepcopy") and args:
             return copied(args[0], {})
-        return built_in(last, args, options, line, lambda each, given: self._run(each, given, {}, line))
+        return super().function(last, args, options, line)
 
-    def _method(self, owner: Value, name: str, args: list[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+    def method(self, owner: Value, name: str, args: list[Value], options: Table, line: int) -> Value:
         if isinstance(owner, Text) and name in ("read_text", "read_bytes", "open"):
             file = self._opened(owner, line)
             return file.content if isinstance(file, File) and name != "open" else file
-        if isinstance(owner, Text):
-            return of_text(owner, name, args, line)
-        self.left -= size_of(owner)
-        if isinstance(owner, list):
-            return of_list(owner, name, args, line)
-        if isinstance(owner, dict):
-            return of_table(owner, name, [*args, *([options] if options and name == "update" else [])], line)
-        return of_file(owner, name, line) if isinstance(owner, File) else Unknown(line)
+        return super().method(owner, name, args, options, line)
 
     def _opened(self, path: Text, line: int) -> Value:
         content = self._read(path.value)
         self._missing += content is None
         return Unknown(line) if content is None else File(content)
 
-    def _run(self, function: Value, args: Sequence[Value], options: dict[str | Unknown, Value], line: int) -> Value:
+    def run(self, function: Value, args: Sequence[Value], options: Table, line: int) -> Value:
         """Follow a function. One whose result is unknown, but whose argument is a requirements file, returns what it lists."""
         if not isinstance(function, Function) or self.is_too_deep:
             return Unknown(line)
         node = function.node
         local = self._bound(node.args, args, options, line)
-        frames, around = self.frames, function.around
-        self.frames = [frames[0], *([] if around is frames[0] else [around]), local]
+        frames = self.frames
+        self.frames = [*function.around, local]
         self._yielded.append([])
         try:
             if isinstance(node, ast.Lambda):
@@ -277,7 +292,7 @@ class Followed(Expressions):
         files = {each.value: each for each in local.values() if isinstance(each, Text) and _lists_requirements(each.value)}
         return Unknown(line, next(iter(files.values()))) if len(files) == 1 else found
 
-    def _bound(self, given: ast.arguments, args: Sequence[Value], options: dict[str | Unknown, Value], line: int) -> Variables:
+    def _bound(self, given: ast.arguments, args: Sequence[Value], options: Table, line: int) -> Variables:
         """Return the variables of a function that is called with some arguments."""
         names = [each.arg for each in (*given.posonlyargs, *given.args)]
         local: Variables = dict.fromkeys((*names, *(each.arg for each in given.kwonlyargs)), Unknown(line))
@@ -293,10 +308,8 @@ class Followed(Expressions):
 
 
 def _merged_variables(one: Variables, two: Variables, line: int, seen: dict[tuple[int, int], Value]) -> Variables:
-    left: dict[str | Unknown, Value] = {}
-    right: dict[str | Unknown, Value] = {}
-    left.update(one.items())
-    right.update(two.items())
+    left: Table = dict(one.items())
+    right: Table = dict(two.items())
     found = merged(left, right, line, seen)
     assert isinstance(found, dict)
     return {name: value for name, value in found.items() if isinstance(name, str)}
@@ -338,14 +351,6 @@ def _own(node: ast.AST) -> list[ast.AST]:
         if not isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
             waiting += ast.iter_child_nodes(each)
     return found
-
-
-def _dotted(node: ast.expr) -> str:
-    """Return ``os.path.join`` for such an expression, else ""."""
-    if isinstance(node, ast.Name):
-        return node.id
-    owner = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
-    return f"{owner}.{node.attr}" if owner and isinstance(node, ast.Attribute) else ""
 
 
 def _lists_requirements(path: str) -> bool:

@@ -19,8 +19,8 @@ from compat.formats.registry import Commands
 from compat.formats.requirements.lines import decode
 from compat.formats.setuptools.code import Followed
 from compat.formats.setuptools.setup_cfg import Collected, read_configuration
-from compat.formats.setuptools.values import Text, Unknown, Value, lines_of
 from compat.syntax.python import Positions, parsed
+from compat.syntax.values import Table, Text, Unknown, Value, lines_of
 
 
 class SetupPy(PythonScript):
@@ -61,7 +61,7 @@ class _Project:
         # a form feed does not indent, and keeps the offsets of a text with a byte order mark
         self.text = f"\f{text[1:]}" if text.startswith("\ufeff") else text
         self._tree = parsed(self.text, path)
-        self.call: dict[str | Unknown, Value] | None = None
+        self.call: Table | None = None
         self._collected = Collected(path, None)
         self._positions = Positions(self.text)
         self._reads = 0

@@ -1,12 +1,13 @@
-"""What the functions and methods return that packaging code calls: on texts, lists, tables, paths and files."""
+"""What functions and methods of Python return: those of texts, lists, tables, paths and files (:mod:`compat.syntax.values`)."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 
-from compat.formats.setuptools.values import (
+from compat.syntax.values import (
     File,
+    Table,
     Text,
     Unknown,
     Value,
@@ -33,8 +34,6 @@ def of_text(text: Text, name: str, args: Sequence[Value], line: int) -> Value:
         return text
     if name == "splitlines":
         return list(lines_of(text))
-    if name == "join" and args:
-        return joined(items_of(args[0], line), line, text.value)
     if name == "joinpath":
         return path_of([text, *args], line)
     if name == "format":
@@ -93,7 +92,7 @@ def of_list(found: list[Value], name: str, args: Sequence[Value], line: int) -> 
     return None
 
 
-def of_table(found: dict[str | Unknown, Value], name: str, args: Sequence[Value], line: int) -> Value:
+def of_table(found: Table, name: str, args: Sequence[Value], line: int) -> Value:
     """Apply a method of a dictionary."""
     key = args[0].value if args and isinstance(args[0], Text) else None
     if name == "keys":
@@ -159,7 +158,7 @@ def built_in(
 
 
 def _table(args: Sequence[Value], options: Mapping[str | Unknown, Value], line: int) -> Value:
-    start: dict[str | Unknown, Value] = {}
+    start: Table = {}
     if args and isinstance(args[0], dict):
         start.update(args[0])
     elif args and isinstance(args[0], list):

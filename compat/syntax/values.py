@@ -1,7 +1,7 @@
-"""The values that packaging code computes with: texts that know where they are written, lists and tables of them.
+"""The values of Python expressions that are evaluated from their syntax tree: texts that know where they are written, and more.
 
-A value is a :class:`Text`, a list, a dictionary, a :class:`File`, a constant of Python, or an :class:`Unknown`. Tuples and sets
-are lists: only what is in them matters here.
+A value is a :class:`Text`, a list, a dictionary, a :class:`File`, a constant of Python, :class:`OneOf` several texts, or an
+:class:`Unknown`. Tuples and sets are lists: only what is in them matters here.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import ast
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from compat.records import record, replace
 
 _LONGEST = 1 << 16
 """Characters of a computed text; longer ones are unknown."""
+MOST = 8
+"""Alternatives of a text; more are unknown."""
 
 
 @record(frozen=True)
@@ -41,6 +45,13 @@ class Unknown:
 
 
 @record(frozen=True)
+class OneOf:
+    """Two or more texts, of which it is undecided which one an expression has."""
+
+    texts: tuple[str, ...]
+
+
+@record(frozen=True)
 class File:
     """An open file: its path, and its content, which knows the path."""
 
@@ -49,23 +60,20 @@ class File:
 
 @record(frozen=True)
 class Function:
-    """A function of the code, with the variables around it."""
+    """A function of the code, with the variables around it, those of the module first."""
 
     node: ast.FunctionDef | ast.Lambda
-    around: Variables
+    around: tuple[Variables, ...]
 
 
-Value: TypeAlias = "Text | Unknown | File | Function | list[Value] | dict[str | Unknown, Value] | bool | int | float | None"
+Table: TypeAlias = dict["str | Unknown", "Value"]
+Value: TypeAlias = "Text | OneOf | Unknown | File | Function | list[Value] | Table | bool | int | float | None"
 Variables: TypeAlias = dict[str, "Value"]
-
-
-class ByName(dict["str | Unknown", "Value"]):
-    """A table of requirements by the name of what they require, as packaging code builds it with a regular expression."""
 
 
 def is_true(value: Value) -> bool | None:
     """Whether a value counts as true; ``None`` if that is undecided."""
-    if isinstance(value, Unknown):
+    if isinstance(value, (Unknown, OneOf)):
         return None
     if isinstance(value, Text):
         return bool(value.value)
@@ -84,7 +92,7 @@ def items_of(value: Value, line: int) -> list[Value]:
         return list(lines_of(value.content))
     if isinstance(value, Unknown):
         return [value]
-    return []
+    return [Unknown(line)] if isinstance(value, (Text, OneOf)) else []
 
 
 def has_unknown(value: Value) -> bool:
@@ -148,15 +156,34 @@ def pieces(text: Text, separator: str | None) -> list[Value]:
 
 def joined(parts: Iterable[Value], line: int, between: str = "") -> Value:
     """Concatenate texts; unknown if a part is."""
-    texts: list[str] = []
+    ways: list[tuple[str, ...]] = []
     condition = None
     for part in parts:
-        if not isinstance(part, (Text, int, float)):
+        if not isinstance(part, (Text, OneOf, int, float)):
             return Unknown(line, part.file if isinstance(part, Unknown) else None)
-        texts.append(part.value if isinstance(part, Text) else str(part))
+        ways.append(alternatives(part))
         condition = condition or (part.condition if isinstance(part, Text) else None)
-    found = between.join(texts)
-    return Text(found, line, condition=condition) if len(found) <= _LONGEST else Unknown(line)
+    if prod(map(len, ways)) > MOST:
+        return Unknown(line)
+    found = [between.join(each) for each in product(*ways)]
+    return one_of(found, line, condition) if max(map(len, found)) <= _LONGEST else Unknown(line)
+
+
+def alternatives(value: Value) -> tuple[str, ...]:
+    """Return the texts that a value may be, a number as it is printed; empty for anything else."""
+    if isinstance(value, OneOf):
+        return value.texts
+    if isinstance(value, Text):
+        return (value.value,)
+    return (str(value),) if isinstance(value, (int, float)) else ()
+
+
+def one_of(texts: Iterable[str], line: int, condition: int | None = None) -> Value:
+    """Return the value that is one of some texts; unknown if there are none or too many."""
+    different = tuple(dict.fromkeys(texts))
+    if len(different) == 1:
+        return Text(different[0], line, condition=condition)
+    return OneOf(different) if 0 < len(different) <= MOST else Unknown(line)
 
 
 def path_of(parts: Sequence[Value], line: int) -> Value:
@@ -196,7 +223,7 @@ def merged(left: Value, right: Value, line: int, seen: dict[tuple[int, int], Val
                 whole.append(conditional(each, line))
         return whole
     if isinstance(left, dict) and isinstance(right, dict):
-        seen[key] = table = ByName() if isinstance(left, ByName) else {}
+        seen[key] = table = type(left)()
         for name in dict.fromkeys((*left, *right)):
             if name in left and name in right:
                 table[name] = merged(left[name], right[name], line, seen)
@@ -228,7 +255,7 @@ def copied(value: Value, seen: dict[int, Value]) -> Value:
         seen[id(value)] = whole
         whole += [copied(each, seen) for each in value]
         return whole
-    table = ByName() if isinstance(value, ByName) else {}
+    table = type(value)()
     seen[id(value)] = table
     table.update((key, copied(each, seen)) for key, each in value.items())
     return table

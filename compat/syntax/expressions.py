@@ -1,15 +1,19 @@
-"""The values of expressions in packaging code, without running it; what is not understood is unknown."""
+"""The values of Python expressions, computed from their syntax tree; nothing is run, and what is not understood is unknown.
+
+Packaging code, notebooks and training scripts are evaluated here. What a name stands for, and what else may be called, is the
+business of the class derived for each of them.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
 
-from compat.formats.requirements.requirement import name_at_start
-from compat.formats.setuptools.builtins import of_text, path_function
-from compat.formats.setuptools.values import (
-    ByName,
+from compat.syntax.builtins import built_in, of_file, of_list, of_table, of_text, path_function
+from compat.syntax.values import (
+    File,
     Function,
+    Table,
     Text,
     Unknown,
     Value,
@@ -25,40 +29,44 @@ from compat.formats.setuptools.values import (
     size_of,
     texts_in,
 )
-from compat.model import normalized
 
-_BUDGET = 60_000
-"""Expressions and statements that are followed, and values that are copied."""
-_DEEPEST = 30
-"""Calls inside each other, and nested expressions."""
 _METHODS = ("strip", "rstrip", "lstrip", "lower")
 _PLAIN = (str, int, bool, type(None))
+_WIDEST = 1 << 60
+"""The largest numbers that are calculated with."""
 
 
 class Expressions:
-    """Evaluates expressions with the variables of the code; calls are added by the derived class."""
+    """Evaluates expressions with the variables of the code.
+
+    ``budget`` is how many expressions are evaluated at most, including the cost of going through large values; ``deepest`` is
+    how deeply expressions, and names that refer to names, may be nested. The rest is unknown.
+    """
+
+    budget = 60_000
+    deepest = 30
 
     def __init__(self, variables: Variables) -> None:
-        self.left = _BUDGET
-        self._depth = 0
+        self.left = self.budget
+        self.depth = 0
         self.frames: list[Variables] = [variables]
-        """The variables of the module, and those of the function that is followed."""
+        """The variables of the module, and those of the functions and comprehensions that are followed."""
 
     @property
     def is_too_deep(self) -> bool:
-        return self._depth > _DEEPEST or len(self.frames) > _DEEPEST
+        return self.depth > self.deepest or len(self.frames) > self.deepest
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression."""
         self.left -= 1
         evaluate: Callable[[ast.expr], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if self.left < 0 or self._depth > _DEEPEST or evaluate is None:
+        if self.left < 0 or self.depth > self.deepest or evaluate is None:
             return Unknown(node.lineno)
-        self._depth += 1
+        self.depth += 1
         try:
             found = evaluate(node)
         finally:
-            self._depth -= 1
+            self.depth -= 1
         self.left -= size_of(found)
         return found
 
@@ -78,7 +86,19 @@ class Expressions:
         elif isinstance(target, ast.Subscript):
             table, name = self.value(target.value), self.value(target.slice)
             if isinstance(table, dict):
-                table[_key(name, target.lineno)] = value
+                table[key_of(name, target.lineno)] = value
+
+    def joined(self, parts: Sequence[Value], line: int, between: str = "") -> Value:
+        """Concatenate texts."""
+        return joined(parts, line, between)
+
+    def either(self, left: Value, right: Value, line: int) -> Value:
+        """Return what is known of a value that is one of two."""
+        return merged(left, right, line, {})
+
+    def decided(self, test: ast.expr) -> bool | None:
+        """Return the outcome of a condition; ``None`` if it is undecided."""
+        return is_true(self.value(test))
 
     def arguments(self, nodes: Sequence[ast.expr], line: int) -> list[Value]:
         """Return the values of arguments or items, with ``*lists`` expanded."""
@@ -101,15 +121,10 @@ class Expressions:
     _tuple = _set = _list
 
     def _lambda(self, node: ast.Lambda) -> Value:
-        return Function(node, self.frames[-1])
+        return Function(node, tuple(self.frames))
 
     def _joinedstr(self, node: ast.JoinedStr) -> Value:
-        return joined([self.value(part) for part in node.values], node.lineno)
-
-    def _namedexpr(self, node: ast.NamedExpr) -> Value:
-        found = self.value(node.value)
-        self.bind(node.target, found)
-        return found
+        return self.joined([self.value(part) for part in node.values], node.lineno)
 
     def _constant(self, node: ast.Constant) -> Value:
         if isinstance(node.value, str):
@@ -117,11 +132,11 @@ class Expressions:
         return node.value if node.value is None or isinstance(node.value, (bool, int, float)) else Unknown(node.lineno)
 
     def _dict(self, node: ast.Dict) -> Value:
-        table: dict[str | Unknown, Value] = {}
+        table: Table = {}
         for key, value in zip(node.keys, node.values):
             found = self.value(value)
             if key is not None:
-                table[_key(self.value(key), key.lineno)] = found
+                table[key_of(self.value(key), key.lineno)] = found
             else:
                 table.update(found if isinstance(found, dict) else {Unknown(node.lineno): found})
         return table
@@ -140,7 +155,10 @@ class Expressions:
                 return {**left, **right}
             if isinstance(left, Unknown) and isinstance(right, Unknown):
                 return [left, right]
-            return joined([left, right], line) if isinstance(operator, ast.Add) else Unknown(line)
+            if isinstance(operator, ast.Add) and not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
+                return self.joined([left, right], line)
+        if type(left) is int and type(right) is int and max(abs(left), abs(right)) <= _WIDEST:
+            return _calculated(left, operator, right, line)
         if isinstance(operator, ast.Sub) and isinstance(left, list) and isinstance(right, list):
             gone = {each.value for each in texts_in(right)}
             return [each for each in left if not isinstance(each, Text) or each.value not in gone]
@@ -152,9 +170,9 @@ class Expressions:
         return Unknown(line)
 
     def _ifexp(self, node: ast.IfExp) -> Value:
-        decided = is_true(self.value(node.test))
+        decided = self.decided(node.test)
         if decided is None:
-            return merged(self.value(node.body), self.value(node.orelse), node.lineno, {})
+            return self.either(self.value(node.body), self.value(node.orelse), node.lineno)
         return self.value(node.body if decided else node.orelse)
 
     def _boolop(self, node: ast.BoolOp) -> Value:
@@ -173,7 +191,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             decided = is_true(found)
             return Unknown(node.lineno) if decided is None else not decided
-        return -found if isinstance(node.op, ast.USub) and isinstance(found, int) else Unknown(node.lineno)
+        return -found if isinstance(node.op, ast.USub) and isinstance(found, (int, float)) else Unknown(node.lineno)
 
     def _compare(self, node: ast.Compare) -> Value:
         line, operator = node.lineno, node.ops[0]
@@ -207,7 +225,7 @@ class Expressions:
             return owner[start:stop] if isinstance(owner, list) else Unknown(line)
         at = self.value(node.slice)
         if isinstance(owner, dict) and isinstance(at, Text):
-            return owner.get(normalized(at.value) if isinstance(owner, ByName) else at.value, Unknown(line))
+            return owner.get(at.value, Unknown(line))
         if isinstance(owner, list) and isinstance(at, int) and -len(owner) <= at < len(owner):
             return owner[at]
         if isinstance(owner, Text) and isinstance(at, int) and -len(owner.value) <= at < len(owner.value):
@@ -218,14 +236,12 @@ class Expressions:
         if isinstance(node.value, ast.Name) and node.value.id == "str" and node.attr in _METHODS:
             method = ast.parse(f"lambda text: text.{node.attr}()", mode="eval").body
             assert isinstance(method, ast.Lambda)
-            return Function(method, self.frames[0])
-        found = self.value(node.value)
-        if isinstance(found, Text):
-            if node.attr == "parent":
-                return path_function("dirname", [found], node.lineno)
-            if node.attr in ("req", "requirement"):  # of what pip's own parser returns
-                return found
-        return Unknown(node.lineno)
+            return Function(method, ())
+        return self.attribute(self.value(node.value), node.attr, node.lineno)
+
+    def attribute(self, owner: Value, name: str, line: int) -> Value:
+        """Return an attribute of a value."""
+        return path_function("dirname", [owner], line) if isinstance(owner, Text) and name == "parent" else Unknown(line)
 
     def _listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
         result: list[Value] = []
@@ -241,7 +257,9 @@ class Expressions:
     def _comprehend(self, loops: Sequence[ast.comprehension], found: Callable[[bool], None], sure: bool = True) -> None:
         """Call ``found`` for each item, with whether every condition is decided."""
         first, *rest = loops
-        for each in items_of(self.value(first.iter), first.target.lineno):
+        items = items_of(self.value(first.iter), first.target.lineno)
+        self.frames.append({})
+        for each in items:
             self.bind(first.target, each)
             tests = [is_true(self.value(test)) for test in first.ifs]
             if False in tests:
@@ -250,22 +268,78 @@ class Expressions:
                 self._comprehend(rest, found, sure and None not in tests)
             else:
                 found(sure and None not in tests)
+        self.frames.pop()
 
     def _dictcomp(self, node: ast.DictComp) -> Value:
-        """Return the table of a comprehension; requirements taken apart by a regular expression are a table by name."""
-        over = node.generators[0].iter
-        inner = over.generators[0].iter if isinstance(over, (ast.GeneratorExp, ast.ListComp)) else over
-        if inner is not over and any(isinstance(each, ast.Name) and each.id == "re" for each in ast.walk(over)):
-            names = {name_at_start(each.value): each for each in texts_in(self.value(inner))}
-            return ByName((normalized(name), each) for name, each in names.items() if name is not None)
-        table: dict[str | Unknown, Value] = {}
+        table: Table = {}
 
         def add(sure: bool) -> None:
-            table[_key(self.value(node.key), node.lineno)] = self._unless(sure, node.value)
+            table[key_of(self.value(node.key), node.lineno)] = self._unless(sure, node.value)
 
         self._comprehend(node.generators, add)
         return table
 
+    # --- Calls: methods of values, and functions of Python itself.
 
-def _key(name: Value, line: int) -> str | Unknown:
+    def _call(self, node: ast.Call) -> Value:
+        line, name = node.lineno, dotted_name(node.func)
+        args = self.arguments(node.args, line)
+        of_module = name and isinstance(self.named(name.partition(".")[0], line), Unknown)
+        if isinstance(node.func, ast.Attribute) and not of_module:
+            return self.method(self.value(node.func.value), node.func.attr, args, self.keywords(node), line)
+        return self.function(name, args, self.keywords(node), line)
+
+    def keywords(self, node: ast.Call) -> Table:
+        """Return the keyword arguments of a call, with ``**tables`` expanded."""
+        found: Table = {}
+        for given in node.keywords:
+            value = self.value(given.value)
+            if given.arg is not None:
+                found[given.arg] = value
+            else:
+                found.update(value if isinstance(value, dict) else {Unknown(node.lineno): value})
+        return found
+
+    def method(self, owner: Value, name: str, args: list[Value], options: Table, line: int) -> Value:
+        """Return what a method of a value returns."""
+        if isinstance(owner, Text):
+            if name == "join" and args:
+                return self.joined(items_of(args[0], line), line, owner.value)
+            return of_text(owner, name, args, line)
+        self.left -= size_of(owner)
+        if isinstance(owner, list):
+            return of_list(owner, name, args, line)
+        if isinstance(owner, dict):
+            return of_table(owner, name, [*args, *([options] if options and name == "update" else [])], line)
+        return of_file(owner, name, line) if isinstance(owner, File) else Unknown(line)
+
+    def function(self, name: str, args: list[Value], options: Table, line: int) -> Value:
+        """Return what a function returns that the code does not define itself, by its dotted name."""
+        return built_in(name, args, options, line, lambda each, given: self.run(each, given, {}, line))
+
+    def run(self, function: Value, args: Sequence[Value], options: Table, line: int) -> Value:
+        """Return what a function of the code returns: unknown, unless a derived class follows it."""
+        return Unknown(line)
+
+
+def key_of(name: Value, line: int) -> str | Unknown:
+    """Return the key of a table for a value."""
     return name.value if isinstance(name, Text) else Unknown(line)
+
+
+def dotted_name(node: ast.expr) -> str:
+    """Return ``os.path.join`` for such an expression, else ""."""
+    if isinstance(node, ast.Name):
+        return node.id
+    owner = dotted_name(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{owner}.{node.attr}" if owner and isinstance(node, ast.Attribute) else ""
+
+
+def _calculated(left: int, operator: ast.operator, right: int, line: int) -> Value:
+    if isinstance(operator, ast.Add):
+        return left + right
+    if isinstance(operator, ast.Sub):
+        return left - right
+    if isinstance(operator, ast.Mult):
+        return left * right
+    return left // right if isinstance(operator, ast.FloorDiv) and right else Unknown(line)
