@@ -11,20 +11,17 @@ from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING
 
-from compat.api.case import Case, environments_in, part_of, read_again
+from compat.api.case import Case
+from compat.api.edited import Written, as_written, written_for
 from compat.api.image_moves import on_another_image
+from compat.api.locking import is_lockable, with_lock
 from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
 from compat.api.planning import planner_of, planning
-from compat.api.resolution import resolved
-from compat.errors import InputError
 from compat.formats.edit.changes import Change
-from compat.formats.edit.dispatch import commands_for, edits_for
-from compat.formats.edit.files import Edit, as_if_written, merged
-from compat.formats.listing import ROOT, Edge, Entry, Listing
-from compat.formats.registry import Commands, format_of, read_content
-from compat.model import Distribution, Finding, Source
+from compat.formats.edit.files import as_if_written, merged
+from compat.model import Finding
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner, cost_of
+from compat.repair.plan import Plan, Planner, cost_of, key_of
 from compat.repair.problem import Policy
 from compat.repair.target import satisfies
 from compat.repair.verify import NOT_FOUND, Checks, Verified
@@ -36,19 +33,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
-_COMPILED = Source("index", {"build": True})
-"""Source of a release without a wheel, which is compiled against the installed torch."""
 _MORE = 20.0
 """Seconds past the deadline in which another of them is begun."""
-
-
-@record(frozen=True)
-class Written:
-    """The edits and commands of a plan; ``refused`` is the reason why the file cannot be edited."""
-
-    edits: tuple[Edit, ...] = ()
-    commands: Commands | None = None
-    refused: InputError | None = None
 
 
 @record(frozen=True)
@@ -136,28 +122,31 @@ def repaired(
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = _leaner(case, plan, planner)
     written = written_for(case, plan)
-    seen = {_key(each) for each in errors}
-    for _ in range(_ROUNDS):
-        if case.listing is None or not plan.stands:
-            break
-        after = after or _as_written(case, plan, written, planner)
+    seen = {key_of(each) for each in errors}
+    rounds = _ROUNDS
+    while case.listing is not None and plan.stands:
+        after = after or as_written(case, plan, written, planner)
         plan = _resolved(plan, after) if later else plan
         if contradictory := contradicting(after):
             plan = replace(plan, refused=f"the edited file would contradict itself: {contradictory[0].finding.title}")
         if not plan.stands:
             break
-        plan = _as_installed(case, plan, after)
+        plan = _as_installed(case, plan, after, locked=written.locked)
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes, after)])
-        known = {_key(each) for each in plan.left}
-        new = tuple(each for each in again.errors if _key(each) not in known)
-        if not new:
+        new = plan.not_left(again.errors)
+        if not new and (written.locked or not is_lockable(case, written)):
             break
-        errors += tuple(each for each in new if _key(each) not in seen and _held_before(each, case))
-        seen |= {_key(each) for each in new}
+        if not new:
+            plan, written = with_lock(case, plan, written, planner)
+            after = None
+            continue
+        errors += tuple(each for each in new if key_of(each) not in seen and _held_before(each, case))
+        seen |= {key_of(each) for each in new}
+        rounds -= 1
         try:
             more = (
                 Plan()
-                if planner.means.is_late(_MORE)
+                if not rounds or planner.means.is_late(_MORE)
                 else from_conda_forge(again.plan(explained=explained, checks=checks), after)
             )
         except TimeoutError:
@@ -224,19 +213,22 @@ def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
 def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Case, tuple[Finding, ...]]:
     """The case of the edited file if the plan adds no pins of the spared packages, and the errors that it adds."""
     lean = replace(plan, along=frozenset(each.name for each in plan.changes if each.name in spared))
-    after = _as_written(case, lean, written_for(case, lean), planner)
+    after = as_written(case, lean, written_for(case, lean), planner)
     found = findings(after.environment, planner.means.matrix, case.ignored, case.known)
-    known = {_key(each) for each in plan.left}
-    return after, tuple(each for each in to_fix(found, planner.problem.policy) if _key(each) not in known)
+    return after, plan.not_left(to_fix(found, planner.problem.policy))
 
 
-def _as_installed(case: Case, plan: Plan, after: Case) -> Plan:
-    """The plan with the releases that uv chooses for the packages that the edited file does not pin."""
-    if case.whole or not after.resolves or after.selection != case.selection:
+def _as_installed(case: Case, plan: Plan, after: Case, *, locked: bool = False) -> Plan:
+    """The plan with the releases that uv chooses for the packages that the edited file does not pin, or in the new lock."""
+    if locked:
+        there, now = _locked_versions(case), _locked_versions(after)
+    elif case.whole or not after.resolves or after.selection != case.selection:
         return plan
-    there, now = _versions(case), _versions(after)
+    else:
+        there, now = _versions(case), _versions(after)
     named = {each.name: replace(each, implied=False) for each in plan.changes if each.name not in plan.along}
-    known = there.keys() | now.keys() if case.resolves else there.keys()  # else it is unknown what was installed before
+    # of a file that uv could not resolve, it is unknown what was installed before
+    known = there.keys() | now.keys() if case.resolves or locked else there.keys()
     moved = sorted(name for name in known - named.keys() if there.get(name) != now.get(name))
     named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
     changes = tuple(named[name] for name in sorted(named))
@@ -246,6 +238,15 @@ def _as_installed(case: Case, plan: Plan, after: Case) -> Plan:
 
 def _versions(case: Case) -> dict[str, str]:
     return {copy.name: copy.version for copy in case.environment.distributions or () if copy.version is not None}
+
+
+def _locked_versions(case: Case) -> dict[str, str]:
+    """The packages of a lock, in all its selections, with their release if it has one of them."""
+    found: dict[str, set[str]] = {}
+    for entry in case.listing.entries if case.listing else ():
+        if entry.distribution.version is not None:
+            found.setdefault(entry.distribution.name, set()).add(entry.distribution.version)
+    return {name: next(iter(versions)) for name, versions in found.items() if len(versions) == 1}
 
 
 def _resolved(plan: Plan, after: Case) -> Plan:
@@ -259,10 +260,6 @@ def _resolved(plan: Plan, after: Case) -> Plan:
         return replace(plan, verified=Verified(rules, None, f"uv refuses the edited file: {after.unresolved}", unread))
     why = f"where pins override requirements: {after.unresolved}" if after.overrides else after.unresolved
     return replace(plan, verified=Verified(rules, after.resolves, why, unread))
-
-
-def _key(finding: Finding) -> tuple[str, tuple[str, ...]]:
-    return finding.rule, tuple(sorted(finding.packages))
 
 
 def _held_before(finding: Finding, case: Case) -> bool:
@@ -321,118 +318,3 @@ def _both(one: Verified | None, two: Verified | None) -> Verified | None:
     uv = None if None in (one.uv, two.uv) else one.uv and two.uv
     installs = None if None in (one.installs, two.installs) else one.installs and two.installs
     return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)
-
-
-# --- The edited file.
-
-
-def written_for(case: Case, plan: Plan) -> Written:
-    """The edits of a plan, and the commands that install its changes and roll them back."""
-    if not plan.stands:
-        return Written()
-    lines = _own_lines(case)
-    changes = [
-        replace(each, lines=lines) for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)
-    ]
-    edits: tuple[Edit, ...] = ()
-    file, refused = case.file, None
-    try:
-        edits = edits_for(file, changes) if file else ()
-    except InputError as problem:
-        refused = problem
-        file = file if file and lock_alone(file) else None
-    capabilities = {each.compute_capability for each in case.environment.accelerators or () if each.compute_capability}
-    architectures = tuple(sorted(capabilities))
-    to_run = partial(commands_for, file, python=case.interpreter, architectures=architectures)
-    run = [replace(each, source=_COMPILED) if each.name in plan.compiled else each for each in changes]
-    try:
-        commands = to_run(run)
-    except InputError:  # a lock file that can only be generated from its source, which is missing
-        to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
-        commands = to_run(run)
-    if plan.compiled and (torch := [each for each in changes if each.name == "torch"]):  # what they are compiled against
-        first = commands_for(None, torch, python=case.interpreter).install
-        commands = replace(commands, install=tuple(dict.fromkeys((*first, *commands.install))))
-    if not case.environment.distributions_complete:  # unlisted packages may have been installed before
-        moved = [each for each in changes if each.before is not None]
-        commands = replace(commands, rollback=to_run(moved).rollback)
-    if file is None and any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
-        commands = replace(commands, rollback=())  # pip does not bring back what conda has installed
-    if plan.rebuilt:
-        again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install
-        back = (*commands.rollback, *again) if commands.rollback else ()
-        commands = replace(commands, install=(*commands.install, *again), rollback=back)
-    return Written(edits, commands, refused)
-
-
-def _own_lines(case: Case) -> frozenset[int] | None:
-    """The lines of the file that install this environment; ``None`` if it is the only one."""
-    if case.part is None or case.listing is None:
-        return None
-    return frozenset(each.line for each in case.listing.entries if each.file is None and each.line is not None)
-
-
-def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
-    """Whether the installer makes an implied change by itself, because the file or environment is only partially listed."""
-    if case.file is not None and format_of(case.file, read_content(case.file)).sources:
-        return True
-    return not case.whole or (change.before is None and (plan.partial or change.name in case.listed))
-
-
-def lock_alone(path: str) -> str:
-    """The warning for a lock file whose source file is missing; "" for every other file."""
-    form = format_of(path, read_content(path))
-    try:
-        if form.sources:
-            form.source_of(path)
-    except InputError:
-        return f"{path}: the source of this lock file is not next to it: the plan is only printed"
-    return ""
-
-
-def _as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> Case:
-    """The case of the edited file, read again with its includes; that of a lock file has the releases of the plan."""
-    assert case.file is not None
-    assert case.listing is not None
-    named = plan.changes if case.whole else [each for each in plan.changes if each.name not in plan.along]
-    listing = moved_listing(case.listing, named)  # what goes along in an incomplete list is the installer's choice
-    if written.edits and not format_of(case.file, read_content(case.file)).sources:
-        with as_if_written(written.edits):
-            read = environments_in(case.file)
-            listing = part_of(case, read) or listing
-    after = read_again(case, listing, planner.means)
-    if after.direct is not None:
-        after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})
-    indexes = tuple(dict.fromkeys(each.index_url for each in plan.changes if each.index_url is not None))
-    return after if after.whole else resolved(after, planner.means, indexes)
-
-
-def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
-    """A listing with the releases of a plan; additions and removals apply to every selection."""
-    by_name = {each.name: each for each in changes}
-    entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
-    gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}
-    added = {each.name for each in by_name.values() if each.before is None and each.after is not None}
-    here = [at for at, each in enumerate(entries) if each.distribution.name in added]  # in other selections so far
-    new = tuple(
-        Entry(Distribution(name, by_name[name].after, source=by_name[name].source or Source("index")))
-        for name in sorted(added - {entries[at].distribution.name for at in here})
-    )
-    if listing.edges is None:
-        return replace(listing, entries=(*(each for at, each in enumerate(entries) if at not in gone), *new))
-    last = len(entries)
-
-    def shifted(node: int) -> int:
-        return node + len(new) if node >= last else node
-
-    kept = (each for each in listing.edges if each.child not in gone)
-    edges = [Edge(shifted(parent), shifted(child), marker, choice) for parent, child, marker, choice in kept]
-    edges += [Edge(ROOT, at) for at in (*here, *range(last, last + len(new)))]
-    return replace(listing, entries=(*entries, *new), edges=tuple(edges))
-
-
-def _as_changed(copy: Distribution, changes: dict[str, Change]) -> Distribution:
-    change = changes.get(copy.name)
-    if change is None or change.after is None or copy.version is None or change.before not in (copy.version, None):
-        return copy
-    return replace(copy, version=change.after, source=change.source or Source("index"))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compat.api.commands import Options
     from compat.api.fixing import Repair
     from compat.formats.edit.files import Edit
+    from compat.formats.registry import Commands
     from compat.repair.plan import Plan
 
 
@@ -30,8 +31,8 @@ def run(options: Options) -> int:
 
     Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
+    from compat.api.edited import lock_alone
     from compat.api.environments import repairs_of
-    from compat.api.fixing import lock_alone
     from compat.formats.edit.files import merged
 
     matrix = open_matrix(options.values.get("rules", ()))
@@ -57,6 +58,9 @@ def run(options: Options) -> int:
             if each.plan.stands and each.written.refused is not None:
                 raise each.written.refused
         _write(found[0][1].case, tuple(edits.values()))
+        for _, each in found:
+            if each.written.unlocked and each.plan.stands:
+                print(f"compat: {printable(_unlocked(each))}", file=sys.stderr)
     return code
 
 
@@ -84,14 +88,26 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
             emit(f"{name}:")
         after = planned(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
         emit(shown_plan(
-            plan, errors, steps.commands, told=case.told, notes=case.notes, explained=not options.flag("brief"),
+            plan, errors, _to_run(each, options), told=case.told, notes=case.notes, explained=not options.flag("brief"),
             questions=open_errors(after, open_matrix(options.values.get("rules", ())), case.ignored),
         ))  # fmt: skip
         if steps.refused and not options.flag("write"):
             emit(f"  not written: {steps.refused}\n")
+        if steps.unlocked and plan.stands and not options.flag("write"):
+            emit(f"  not locked: {_unlocked(each)}\n")
     emit("".join(edits_difference(edit) for edit in edits.values()))
     if undecided:
         raise Undecided(undecided[0])
+
+
+def _to_run(found: Repair, options: Options) -> Commands | None:
+    """Return the commands that remain to be run."""
+    commands, written = found.written.commands, found.written.locked and options.flag("write")
+    return commands if commands is None or not written else replace(commands, lock=())
+
+
+def _unlocked(found: Repair) -> str:
+    return f"{found.case.file}: not updated: {found.written.unlocked}"
 
 
 def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
@@ -122,7 +138,8 @@ def _made(found: Repair) -> dict[str, object]:
 
 def _notes(found: Repair) -> tuple[str, ...]:
     refused = found.written.refused
-    return (*found.case.notes, *([f"not written: {refused}"] if refused else []))
+    unlocked = [_unlocked(found)] if found.written.unlocked and found.plan.stands else []
+    return (*found.case.notes, *([f"not written: {refused}"] if refused else []), *unlocked)
 
 
 def _page(found: Repair) -> str:

@@ -30,6 +30,18 @@ class Commands:
     rollback: tuple[str, ...] = ()
 
 
+@record(frozen=True)
+class Relocking:
+    """The uv command that makes a lock again: ``words`` after ``uv``, run in ``folder``, "" for the current one.
+
+    It reads only ``files``, relative to the folder: a file, or a directory with a project, of which it reads the metadata.
+    """
+
+    words: tuple[str, ...]
+    files: tuple[str, ...]
+    folder: str = ""
+
+
 class Format:
     """A file format. Subclasses override what differs; instances are stateless."""
 
@@ -88,6 +100,10 @@ class Format:
         if not self.apply:
             return Commands()
         return Commands((), (self.apply.format(path=pip.quoted(path), folder=pip.quoted(os.path.dirname(path) or ".")),))
+
+    def relocking(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Relocking | None:
+        """Return the command that makes this lock again from its source; ``None`` if uv does not make it."""
+        return None
 
 
 class ProjectLock(Format):

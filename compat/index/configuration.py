@@ -184,11 +184,11 @@ def uv_binary() -> str | None:
 
         return str(find_uv_bin())
     except (ImportError, FileNotFoundError):
-        folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if _may_start_from(folder)]
+        folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if may_start_from(folder)]
         return shutil.which("uv", path=os.pathsep.join(folders)) if folders else None
 
 
-def _may_start_from(folder: str) -> bool:
+def may_start_from(folder: str) -> bool:
     """Whether programs in a folder on ``PATH`` may be started: in compat's own environment, or outside any environment.
 
     An activated environment is first on ``PATH`` and is being inspected; so may be the current folder and everything below.

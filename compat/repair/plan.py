@@ -91,6 +91,11 @@ class Plan:
         """Why the changes are not proposed."""
         return self.refused or (self.verified.why if self.verified is not None else "")
 
+    def not_left(self, errors: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The errors other than those that it is known to leave."""
+        known = set(map(key_of, self.left))
+        return tuple(each for each in errors if key_of(each) not in known)
+
     def to_json(self) -> dict[str, object]:
         return {
             "changes": [
@@ -111,6 +116,11 @@ class Plan:
             "narrowed": dict(self.narrowed), "assumed": dict(self.assumed),
             "next_best": None if self.next_best is None else self.next_best.to_json(),
         }  # fmt: skip
+
+
+def key_of(finding: Finding) -> tuple[str, tuple[str, ...]]:
+    """What makes a finding the same after packages have moved."""
+    return finding.rule, tuple(sorted(finding.packages))
 
 
 def reason_of(name: str, why: str) -> str:

@@ -168,7 +168,8 @@ _default_index = cache(uv_default_index)
 class Verified:
     """``rules``: our evaluator finds no errors other than those listed in the plan. ``uv``: uv accepts it; ``None`` if it was
     not checked, for the reason ``why``. ``unasked`` are changes that uv could not check: local builds, and releases whose index
-    was not read; ``installs`` is the result of uv's dry run of the installation, if requested."""
+    was not read; ``installs`` is the result of uv's dry run of the installation, if requested. ``locked``: uv has made the lock
+    for the edited source, and that was checked."""
 
     rules: bool
     uv: bool | None
@@ -176,6 +177,7 @@ class Verified:
     unasked: tuple[str, ...] = ()
 
     installs: bool | None = None
+    locked: bool = False
 
     @property
     def stands(self) -> bool:
@@ -185,6 +187,7 @@ class Verified:
         found: dict[str, object] = {"rules": self.rules, "uv": self.uv}
         found |= {"unasked": list(self.unasked)} if self.unasked else {}
         found |= {} if self.installs is None else {"install": self.installs}
+        found |= {"lock": True} if self.locked else {}
         return found | ({"why": self.why} if self.why else {})
 
 

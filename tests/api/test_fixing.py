@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.api import fixing
+from compat.api import edited
 from compat.api.commands import command_named
 from compat.api.fixing import Repair, repair_of
 from compat.cli import parse
@@ -54,7 +54,7 @@ def test_edits_that_make_a_file_contradict_itself_are_not_proposed(
 ) -> None:
     lines = b"trl==0.17.0\n"
     (tmp_path / "requirements.txt").write_bytes(lines)
-    monkeypatch.setattr(fixing, "edits_for", lambda file, changes: (Edit(file, lines, lines + b"trl==0.18.0\n"),))
+    monkeypatch.setattr(edited, "edits_for", lambda file, changes: (Edit(file, lines, lines + b"trl==0.18.0\n"),))
     found = repaired("requirements.txt", url, tmp_path)
     assert not found.plan.stands
     assert found.plan.refused.startswith("the edited file would contradict itself: ")

@@ -6,13 +6,14 @@ interpreted by ``compat.checks.selections``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.uv_text import tables_of
-from compat.formats.registry import Commands, ProjectLock
+from compat.formats.registry import Commands, ProjectLock, Relocking
 from compat.model import Distribution, Source, normalized
 from compat.records import quick
 from compat.redact import without_credentials
@@ -46,6 +47,18 @@ class UvLock(ProjectLock):
             return super().commands(path, content, changes, pip)
         script = pip.quoted(self.source_of(path))
         return Commands((f"uv lock --script {script}{pip.upgrades(changes)}",), (f"uv run {script}",))
+
+    def relocking(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Relocking:
+        import shlex
+
+        folder, name = os.path.split(path)
+        source = os.path.basename(self.source_of(path))
+        script = ("--script", source) if name.endswith(".py.lock") else ()
+        (listing,) = self.listings(path, content)
+        sources = (entry.distribution.source for entry in listing.entries)
+        local = (str(each.details["path"]) for each in sources if each is not None and each.kind == "directory")
+        files = dict.fromkeys((source, name, "uv.toml", ".python-version", *local))
+        return Relocking(("lock", *script, *shlex.split(pip.upgrades(changes))), tuple(files), folder)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document, places = tables_of(text) or _parsed(text, path)

@@ -1,0 +1,133 @@
+"""A lock file made again by uv in a private copy of its project, so that the result can be judged before it is written.
+
+The copy has only what uv reads to lock: the edited source, the old lock, metadata of local projects. Nothing is built, and no
+interpreter of an environment that may be inspected is started.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from compat.formats.edit.files import Edit
+from compat.formats.registry import Relocking
+from compat.formats.specifiers import admits
+from compat.index.configuration import may_start_from, uv_binary
+from compat.records import record
+from compat.redact import excerpt
+
+_SECONDS = 120
+_LAST_PATCH = 99
+"""The patch release of a Python of which only the minor version is known: a project may require some of its fixes."""
+_METADATA = "pyproject.toml"
+"""What uv reads of a local project without building it."""
+_NOT_OURS = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_WORKING_DIR", "UV_LOCKED", "UV_FROZEN",
+             "UV_PYTHON", "UV_NO_SYNC")  # fmt: skip
+"""Variables that would make uv look at another project or interpreter, or refuse to lock."""
+_REFUSED = "No solution found"
+_WITHOUT_BUILDING = "--no-build"
+
+
+@record(frozen=True)
+class Relocked:
+    """The edit of the lock, or ``None`` with the reason ``why``; ``refused``: uv found that there is no solution."""
+
+    edit: Edit | None
+    why: str = ""
+    refused: bool = False
+
+
+def relocked(
+    path: str, content: bytes, how: Relocking, edits: Iterable[Edit], *, requires_python: str | None, python: str | None,
+    offline: bool = False,
+) -> Relocked:  # fmt: skip
+    """Make the lock ``path`` again for its source as edited; ``python`` is a version that the project supports."""
+    uv = uv_binary()
+    if uv is None:
+        return Relocked(None, "uv was not found")
+    with tempfile.TemporaryDirectory(prefix="compat-lock-") as place:
+        try:
+            folder = _copied(place, how, edits)
+            interpreter = _interpreter(place, requires_python, python)
+        except OSError as problem:
+            return Relocked(None, f"its project could not be copied: {problem.strerror or problem}")
+        command = [uv, *how.words, _WITHOUT_BUILDING, "--quiet", "--color", "never", *(["--offline"] if offline else [])]
+        command += ["--python", interpreter]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=_SECONDS, check=False
+            )  # fmt: skip
+            after = Path(folder, os.path.basename(path)).read_bytes() if done.returncode == 0 else b""
+        except subprocess.TimeoutExpired:
+            return Relocked(None, f"uv did not answer within {_SECONDS} s")
+        except OSError as problem:
+            return Relocked(None, f"uv cannot be run: {problem.strerror or problem}")
+        if done.returncode:
+            said = " ".join(done.stderr.replace(place, "").split())
+            return Relocked(None, excerpt(said, 400), _REFUSED in said and not offline)
+    return Relocked(Edit(path, content, after))
+
+
+def _copied(place: str, how: Relocking, edits: Iterable[Edit]) -> str:
+    """Copy what uv reads, with the edits; returns the copy of the folder in which it is run."""
+    base = os.path.realpath(how.folder or ".")
+    edited = {os.path.realpath(each.path): each.after for each in edits}
+    named = (os.path.normpath(os.path.join(base, name)) for name in how.files if not os.path.isabs(name))
+    files = {path for each in named for path in _read_of(each)}
+    top = os.path.commonpath([base, *map(os.path.dirname, files | edited.keys())])
+    here = os.path.join(place, "project", os.path.relpath(base, top))
+    os.makedirs(here)
+    for path in files | edited.keys():
+        to = os.path.join(place, "project", os.path.relpath(path, top))
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        if path in edited:
+            Path(to).write_bytes(edited[path])
+        else:
+            shutil.copyfile(path, to)
+    return here
+
+
+def _read_of(path: str) -> Iterable[str]:
+    """The files that uv reads of a file or a local project."""
+    found = os.path.join(path, _METADATA) if os.path.isdir(path) else path
+    return [found] if os.path.isfile(found) else []
+
+
+_STAND_IN = """\
+import json, subprocess, sys
+found = json.loads(subprocess.run([sys.executable, *sys.argv[2:]], stdout=subprocess.PIPE, check=True).stdout)
+python = sys.argv[1]
+found["markers"].update(python_full_version=python, implementation_version=python, python_version=python.rpartition(".")[0])
+print(json.dumps(found))
+"""
+
+
+def _interpreter(place: str, requires: str | None, python: str | None) -> str:
+    """The interpreter that uv asks about itself, whose version must be one that the project supports.
+
+    It is the one that runs compat. If that has another version, a stand-in gives ``python`` as its version. As nothing is
+    built, uv needs no more of it, and searches neither the machine nor an environment that may be inspected.
+    """
+    own = ".".join(map(str, sys.version_info[:3]))
+    if requires is None or python is None or admits(requires, own) or os.name != "posix":
+        return sys.executable
+    version = python if python.count(".") > 1 else f"{python}.{_LAST_PATCH}"
+    program, script = Path(place, "python3"), Path(place, "stand_in.py")
+    script.write_text(_STAND_IN, encoding="utf-8")
+    words = shlex.join([sys.executable, "-I", str(script), version if admits(requires, version) else f"{python}.0"])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    return str(program)
+
+
+def _variables() -> Mapping[str, str]:
+    """The user's environment with his access to indexes, in which no inspected environment is found."""
+    found = {name: text for name, text in os.environ.items() if name not in _NOT_OURS}
+    folders = filter(may_start_from, found.get("PATH", "").split(os.pathsep))
+    return {**found, "PATH": os.pathsep.join(folders), "UV_PYTHON_DOWNLOADS": "never"}

@@ -1,0 +1,167 @@
+"""``compat fix`` of lock files with their project: the lock is made again in a copy, judged, and written with its source."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.fixing import JOB, PACKAGES, Run, planned, release
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+uv = pytest.importorskip("uv")
+
+PROJECT = """\
+[project]
+name = "mine"
+version = "1"
+requires-python = ">=3.10"
+dependencies = [
+    "torch>=2.6,<2.7",
+    "transformers==4.51.3",  # models
+    "trl==0.17.0",
+]
+
+[[tool.uv.index]]
+url = "{url}"
+default = true
+"""
+FIXED = PROJECT.replace("==4.51.3", "==4.57.1")
+UV = {"PATH": "/usr/bin:/bin", "UV_PYTHON_DOWNLOADS": "never"}
+
+
+def uv_of(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [uv.find_uv_bin(), *words, "--python", sys.executable, "--no-config" if words[0] == "pip" else "--quiet"],
+        cwd=folder, env={**UV, "HOME": str(folder), "UV_CACHE_DIR": str(folder / "uv-cache")},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def locked(folder: Path, text: str) -> tuple[str, str]:
+    """Write a project that uv locks with its present pins; returns both texts."""
+    (folder / "pyproject.toml").write_text(text)
+    done = uv_of(folder, "lock")
+    assert done.returncode == 0, done.stderr
+    return text, (folder / "uv.lock").read_text()
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(
+        each.name for each in folder.iterdir() if each.name not in (".local", "cache", "uv-cache", "requirements.txt")
+    )
+
+
+def test_the_lock_is_written_together_with_its_project(fix: Run, compat: Run, index: IndexServer, tmp_path: Path) -> None:
+    before, lock = locked(tmp_path, PROJECT.format(url=index.url))
+    shown = fix(subject=("uv.lock",))
+    assert shown.returncode == 0, shown.stderr
+    assert "+++ pyproject.toml" in shown.stdout
+    assert "+++ uv.lock" in shown.stdout
+    assert "uv lock" in shown.stdout.partition("  checked ")[2].partition("\n")[0]
+    assert (tmp_path / "pyproject.toml").read_text() == before
+    assert (tmp_path / "uv.lock").read_text() == lock
+    done = fix("--write", subject=("uv.lock",))
+    assert done.returncode == 0, done.stderr
+    assert "written: pyproject.toml, uv.lock" in done.stderr
+    assert (tmp_path / "pyproject.toml").read_text() == FIXED.format(url=index.url)
+    assert uv_of(tmp_path, "lock", "--check").returncode == 0
+    assert compat("check", "uv.lock", *JOB).returncode == 0
+    assert files(tmp_path) == ["pyproject.toml", "uv.lock"]
+
+
+def test_a_workspace_and_a_path_outside_the_project(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    member = '[project]\nname = "{}"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["{}"]\n'
+    for folder, needed in (("root/kit", "trl==0.17.0"), ("beside", "accelerate==1.6.0")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "pyproject.toml").write_text(member.format(Path(folder).name, needed))
+    text = PROJECT.format(url=index.url).replace('"trl==0.17.0"', '"kit",\n    "beside"')
+    text += '[tool.uv.workspace]\nmembers = ["kit"]\n[tool.uv.sources]\nkit = { workspace = true }\nbeside = { path = "../beside" }\n'
+    root = tmp_path / "root"
+    locked(root, text)
+    done = fix("--write", subject=("root/uv.lock",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "written: root/pyproject.toml, root/uv.lock" in done.stderr
+    assert '"transformers==4.57.1"' in (root / "pyproject.toml").read_text()
+    assert uv_of(root, "lock", "--check").returncode == 0
+
+
+def test_a_project_for_a_python_that_is_not_installed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    text = PROJECT.format(url=index.url)
+    _, lock = locked(tmp_path, text)
+    for name, content in (("pyproject.toml", text), ("uv.lock", lock)):
+        (tmp_path / name).write_text(content.replace('">=3.10"', '">=3.29.1,<3.30"'))
+    done = fix("--write", subject=("uv.lock",), job=(*JOB[:-1], "3.29"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "written: pyproject.toml, uv.lock" in done.stderr
+    assert 'requires-python = ">=3.29.1, <3.30"' in (tmp_path / "uv.lock").read_text()
+
+
+def test_what_the_lock_brings_along_is_judged_and_named(fix: Run, tmp_path: Path) -> None:
+    # uv moves the tokenizers with the release of the plan, and they are named
+    with IndexServer(PACKAGES) as server:
+        locked(tmp_path, PROJECT.format(url=server.url))
+        moved = planned(fix("--format", "json", subject=("uv.lock",)))
+    assert moved == {"transformers": ("4.51.3", "4.57.1"), "tokenizers": ("0.21.1", "0.22.1")}
+
+
+def test_nothing_is_built_to_lock(fix: Run, tmp_path: Path) -> None:
+    # a dependency without a wheel, whose metadata only its own code knows
+    packages = {**PACKAGES, "only-source": {"1.0": release("2025-01-01", wheel=False, dynamic=True)}}
+    with IndexServer(packages) as server:
+        text = PROJECT.format(url=server.url)
+        _, lock = locked(tmp_path, text)
+        text = text.replace('"trl==0.17.0"', '"trl==0.17.0",\n    "only-source"')
+        (tmp_path / "pyproject.toml").write_text(text)
+        done = fix("--write", subject=("uv.lock",))
+    assert done.returncode == 0, done.stderr
+    assert "uv.lock: not updated: " in done.stderr
+    assert "only-source" in done.stderr
+    assert "lock      uv lock --upgrade-package" in done.stdout
+    assert '"transformers==4.57.1"' in (tmp_path / "pyproject.toml").read_text()
+    assert (tmp_path / "uv.lock").read_text() == lock
+
+
+def test_a_plan_that_uv_cannot_lock_is_refused(fix: Run, tmp_path: Path) -> None:
+    # the planned release excludes a Python that the project supports, which only a lock for all of them shows
+    packages = {**PACKAGES, "transformers": {
+        version: {**each, "requires_python": ">=3.11"} if version.startswith("4.57") else each
+        for version, each in PACKAGES["transformers"].items()
+    }}  # fmt: skip
+    with IndexServer(packages) as server:
+        before, lock = locked(tmp_path, PROJECT.format(url=server.url))
+        done = fix("--write", subject=("uv.lock",))
+    assert done.returncode == 1, done.stdout
+    assert "uv lock" in done.stdout
+    assert (tmp_path / "pyproject.toml").read_text() == before
+    assert (tmp_path / "uv.lock").read_text() == lock
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_while_it_locks(fix: Run, tmp_path: Path, ending: signal.Signals) -> None:
+    with IndexServer(PACKAGES) as server:
+        before, lock = locked(tmp_path, PROJECT.format(url=server.url))
+        (tmp_path / "tmp").mkdir()
+        variables = {
+            **os.environ, **UV, "HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp"), "COMPAT_CACHE_DIR": str(tmp_path / "cache"),
+            "UV_CACHE_DIR": str(tmp_path / "new-cache"),
+        }  # fmt: skip
+        command = [sys.executable, "-m", "compat", "fix", "uv.lock", "--write", *JOB]
+        running = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + 60
+        while not any((tmp_path / "tmp").glob("compat-lock-*")) and time.monotonic() < until and running.poll() is None:
+            time.sleep(0.01)
+        running.send_signal(ending)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert "Traceback" not in err
+    assert (tmp_path / "pyproject.toml").read_text() == before
+    assert (tmp_path / "uv.lock").read_text() == lock
+    if ending is signal.SIGINT:
+        assert not any((tmp_path / "tmp").glob("compat-lock-*"))
