@@ -333,11 +333,15 @@ class Report:
 
 @record(frozen=True)
 class Outcome:
-    """The result for one input: a report, or the error that prevented one."""
+    """The result for one input: a report, or the error that prevented one.
+
+    ``project`` is the file of the project that declares its targets, for outputs that need a file for every finding.
+    """
 
     name: str
     report: Report | None = None
     error: InputError | None = None
+    project: str | None = None
 
     @property
     def exit(self) -> int:

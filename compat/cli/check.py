@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from compat.api.commands import REPORTS
 from compat.api.inputs import read_subject
 from compat.api.report import config_of, report_of
 from compat.errors import InputError, Undecided, unexpected
 from compat.model import Outcome
 from compat.output.stream import emit, emit_json
+from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 TYPE_CHECKING = False
@@ -93,7 +95,6 @@ def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:
     """Return the outcomes without the findings in the baseline; exit codes reflect the remaining findings."""
     from compat.api.targets import threshold_code
     from compat.checks.baseline import known, new_only
-    from compat.records import replace
 
     baseline = known(options.one("baseline") or "")
     left = []
@@ -107,26 +108,15 @@ def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:
 
 
 def _print_formatted(form: str, outcomes: list[Outcome], options: Options) -> None:
-    if form == "github":
-        from compat.output.github import workflow_commands
+    """Print the outcomes in the format of ``--format``: JSON here, the others by their module."""
+    if form != "json":
+        import importlib
 
-        if text := workflow_commands(outcomes):
-            emit(text, utf_8=True)
-    elif form == "junit":
-        from compat.output.junit import junit
-
-        emit(junit(outcomes))
-    elif form == "html":
-        from compat.output.html.report import outcomes_page
-
-        emit(outcomes_page(outcomes))
-    elif form == "sarif":
-        from compat import __version__
-        from compat.output.sarif import sarif
-
-        emit_json(sarif(outcomes, __version__, _project_file(options)))
-    elif form != "json":
-        raise ValueError(f"no output for --format {form}")
+        _, module, function = REPORTS[form]
+        project = _project_file(options)
+        text = getattr(importlib.import_module(module), function)([replace(each, project=project) for each in outcomes])
+        if text:
+            emit(text, utf_8=form == "github")
     elif len(outcomes) > 1:
         emit_json([outcome.to_json() for outcome in outcomes])
     else:
@@ -136,7 +126,7 @@ def _print_formatted(form: str, outcomes: list[Outcome], options: Options) -> No
 
 
 def _project_file(options: Options) -> str | None:
-    """Return the project file that code scanning attaches findings about an installation to."""
+    """Return the file that declares the targets: code scanning attaches findings about an installation to it."""
     import os
 
     from compat.formats.project.config import FILE, find_config

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compat.api.commands import COMMANDS, Command, Option
 
 _INDENT = 26
+_WIDTH = 80
 _MAIN = 5
 """How many commands, the first ones, most people need."""
 
@@ -44,9 +45,12 @@ def help_for(command: Command) -> str:
 
 def _option(option: Option) -> list[str]:
     head = f"  --{option.name}" + (f" {option.metavar}" if option.metavar else "")
-    first, *more = option.help.split("\n")
-    lines = [f"{head:<{_INDENT}}{first}"] if len(head) < _INDENT - 1 else [head, " " * _INDENT + first]
-    return [*lines, *(" " * _INDENT + line for line in more)]
+    lines: list[str] = [head] if len(head) < _INDENT - 1 else [head, ""]
+    for word in option.help.split():
+        if len(lines[-1]) > _INDENT and len(lines[-1]) + 1 + len(word) > _WIDTH:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}" if len(lines[-1]) > _INDENT else f"{lines[-1]:<{_INDENT}}{word}"
+    return lines
 
 
 # --- Shell completion scripts, generated from the table of commands.
@@ -121,8 +125,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text for single quotes, in one line."""
-    return text.replace("'", "’").replace("\n", " ")
+    """Return a text for single quotes."""
+    return text.replace("'", "’")
 
 
 SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}

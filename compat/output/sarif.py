@@ -13,6 +13,7 @@ from typing import Any
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Outcome, Report
 from compat.output.github import fix_of, in_source, lines_of, named_file, one_line, source_root
+from compat.output.stream import dumped
 from compat.redact import redacted
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -29,17 +30,23 @@ _NOTIFICATIONS = (
 )  # fmt: skip
 
 
-def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) -> dict[str, Any]:
+def sarif_text(outcomes: Sequence[Outcome]) -> str:
+    """Render the outcomes as a SARIF 2.1.0 log."""
+    from compat import __version__
+
+    return dumped(sarif(outcomes, __version__))
+
+
+def sarif(outcomes: Sequence[Outcome], version: str) -> dict[str, Any]:
     """Return the log as plain JSON values: one run, with the matching rules and a result for every finding.
 
-    Paths are relative to the root of the source tree; files outside it get a ``file:`` URI. ``beside`` is the
-    file that results about an installation are attached to: code scanning requires a file and a line.
+    Paths are relative to the root of the source tree; files outside it get a ``file:`` URI. Results about an installation are
+    attached to the project file: code scanning requires a file and a line.
     """
     root = source_root()
-    judged = [(outcome.name, outcome.report) for outcome in outcomes if outcome.report is not None]
     by_rule: dict[str, list[Finding]] = {}
-    for _, report in judged:
-        for finding in report.findings:
+    for outcome in outcomes:
+        for finding in outcome.report.findings if outcome.report else ():
             by_rule.setdefault(finding.rule, []).append(finding)
     positions = {rule: position for position, rule in enumerate(by_rule)}
     driver = {
@@ -61,8 +68,8 @@ def sarif(outcomes: Sequence[Outcome], version: str, beside: str | None = None) 
         }},
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(finding, name, report, positions[finding.rule], root, beside)
-            for name, report in judged for finding in report.findings
+            _result(finding, outcome, outcome.report, positions[finding.rule], root)
+            for outcome in outcomes if outcome.report for finding in outcome.report.findings
         ],
     }  # fmt: skip
     log: dict[str, Any] = well_formed({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -117,7 +124,7 @@ def _markdown_help(finding: Finding) -> str:
     return doubled_braces("\n\n".join(parts))
 
 
-def _result(finding: Finding, name: str, report: Report, position: int, root: str, beside: str | None) -> dict[str, object]:
+def _result(finding: Finding, outcome: Outcome, report: Report, position: int, root: str) -> dict[str, object]:
     holds = finding.verdict == "hit"
     properties = {
         "packages": dict(finding.packages), "target": finding.target, "selections": list(finding.selections),
@@ -125,14 +132,14 @@ def _result(finding: Finding, name: str, report: Report, position: int, root: st
     }  # fmt: skip
     where = finding.location
     file, line = (where.file, where.line) if where else (report.file, None)
-    if file is None and name != _STANDARD_INPUT:
-        file = beside
+    if file is None and outcome.name != _STANDARD_INPUT:
+        file = outcome.project
     result = {
         "ruleId": finding.rule, "ruleIndex": position, "kind": "fail" if holds else "open",
         "level": _LEVELS[finding.severity] if holds else "none",
         "message": {"text": plain(one_line(finding.title) + ".", *lines_of(finding, every_fix=True))},
-        "locations": [_location(file, line or 1, name, root)],
-        "partialFingerprints": {"compatFinding/v1": fingerprint(finding, report.file or name)},
+        "locations": [_location(file, line or 1, outcome.name, root)],
+        "partialFingerprints": {"compatFinding/v1": fingerprint(finding, report.file or outcome.name)},
         "properties": {key: value for key, value in properties.items() if value is not None},
     }  # fmt: skip
     if report.file is not None and report.file != file:

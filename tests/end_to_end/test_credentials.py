@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import random
 import re
@@ -14,19 +15,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import compat
-from compat.api.commands import REPORT
+from compat.api.commands import REPORT, REPORTS
 from compat.checks.requirements import Requires
 from compat.cli import main
 from compat.formats.described import parse_described
 from compat.formats.edit.changes import Change
 from compat.model import Source
-from compat.output.github import workflow_commands
 from compat.output.graph import Graph, Node, dot, picture
-from compat.output.html.report import outcomes_page
-from compat.output.junit import junit
 from compat.output.markdown import markdown
 from compat.output.plan import shown_pins, shown_plan
-from compat.output.sarif import sarif
 from compat.output.stream import dumped, emit
 from compat.output.terminal import rendered
 from compat.records import replace
@@ -282,11 +279,9 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     assert report is not None
     yield "text", rendered(report, text, text, at_length=True)
     yield "json", dumped(report.to_json())
-    yield "sarif", dumped(sarif(outcomes, "1"))
-    yield "junit", junit(outcomes)
-    yield "github", workflow_commands(outcomes)
+    for name, (_, module, function) in REPORTS.items():
+        yield name, getattr(importlib.import_module(module), function)(outcomes)
     yield "markdown", markdown(report)
-    yield "html", outcomes_page(outcomes)
     graph = Graph((Node(text, text), Node("a", "1")), (Requires(text, "a", f"=={text}", met=False),))
     yield "dot", dot(graph)
     yield "picture", str(picture(graph, text))
