@@ -28,7 +28,7 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
         judgement for target in chosen_targets(options, config) for judgement in _judgements(subject, target, options, matrix)
     ]
     found = _distinct([finding for judgement in judgements for finding in judgement.findings])
-    unread = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.unread))
+    unread = tuple(dict.fromkeys(text for listing in subject.listings for text in (*listing.unread, *_loose(listing, matrix))))
     elsewhere = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.elsewhere))
     undecided = unread or (elsewhere if options.flag("strict") else ())
     errors = _distinct([finding for judgement in judgements for finding in judgement.errors])
@@ -41,6 +41,22 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
         parts=tuple((name, _worst([each for each in judgements if each.name == name])) for name in names if name),
         ignored=chosen.ignored,
     )  # fmt: skip
+
+
+def _loose(listing: Listing, matrix: Matrix) -> Iterator[str]:
+    """Yield what to say about pins in a file that no statement accounts for, if findings can concern their packages."""
+    if not listing.loose:
+        return
+    from compat.checks import distributions_checked
+
+    concerned = {*matrix.names, *distributions_checked()}
+    for entry in listing.loose:
+        found = entry.distribution
+        if found.name in concerned:
+            yield (
+                f"{listing.file}:{entry.line}: {found.name}=={found.version} was not read: "
+                "no command that is understood installs it"
+            )
 
 
 def machine_report(

@@ -347,7 +347,7 @@ def _platforms(listing: Listing, known: Environment) -> list[Platform]:
 def _only_python(required: str) -> str | None:
     """Return the Python that a file requires, if it is one release or one minor version (``==3.10.12``, ``==3.7.*``)."""
     version = required.strip().removeprefix("==").removesuffix(".*").strip()
-    plain = version.replace(".", "").isdecimal() and version.isascii() and 1 <= version.count(".") <= 2
+    plain = version.isascii() and all(part.isdecimal() for part in version.split(".")) and 1 <= version.count(".") <= 2
     return version if plain and required.strip().startswith("==") and len(version) < 12 else None
 
 

@@ -355,6 +355,7 @@ class Job:
             notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
             unread=tuple(map(printable, self.files.unread)),
             elsewhere=tuple(map(printable, self.files.elsewhere)), together=self._installs.together(),
+            stated=self._installs.stated(),
         )  # fmt: skip
 
 

@@ -73,6 +73,8 @@ class Listing:
     ``together`` are sets of (name, version) pins that one command of several installs: an installer resolves them as a whole.
     ``elsewhere`` lists what something else decides, such as a build backend or a file that is not in the build context: these
     are notes, and with ``--strict`` like ``unread``.
+    ``stated`` are all (name, version) pins that commands state, also those that a later one replaces. ``loose`` are pins in the
+    text that nothing which was read accounts for: those of packages that findings can concern are like ``unread``.
     """
 
     file: str
@@ -93,6 +95,8 @@ class Listing:
     elsewhere: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
     together: tuple[frozenset[tuple[str, str]], ...] = ()
+    stated: frozenset[tuple[str, str]] = frozenset()
+    loose: tuple[Entry, ...] = ()
 
     def has_one_command(self, packages: Mapping[str, str | None]) -> bool:
         """Whether one install command pins all of these releases, so that installers refuse what one requires of another."""

@@ -9,7 +9,7 @@ import ast
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.values import Values
 from compat.formats.installs.words import Command, Line, is_release
 from compat.formats.listing import Listing
+from compat.formats.pins import pins_in
 from compat.model import Accelerator, Environment, Workload
 from compat.records import replace
 from compat.redact import excerpt, without_secrets
@@ -98,6 +99,10 @@ class NotebookSteps:
                     self._shell([(written[0][0], self._values.filled(text))], written, self.steps)
                 return
             self._body(tree.body, self.steps)
+
+    def alternatives(self) -> frozenset[tuple[str, str]]:
+        """Return the pins of which the code chooses one."""
+        return frozenset(pins_in("\n".join(self._values.alternatives)))
 
     def _write(self, cell: Cell) -> None:
         """Keep the file that a cell writes, whose lines are those of the notebook."""
@@ -290,6 +295,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
             notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
             unread=tuple(map(printable, files.unread)),
             elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
+            stated=installs.stated() | steps.alternatives(),
         ),
     )  # fmt: skip
 
@@ -369,6 +375,15 @@ class Notebook(InstallFormat):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_notebook(path, text)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        cells, _ = code_cells(path, text.removeprefix("\ufeff"))
+        return (
+            (place, line)
+            for cell in cells
+            for place, line in zip(cell.places, cell.lines)
+            if not line.lstrip().startswith(("#", "print(", "raise "))
+        )
 
     def collect(self, script: InstallScript) -> None:
         import json

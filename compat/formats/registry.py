@@ -10,7 +10,7 @@ from compat.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Iterable, Sequence
     from typing import ClassVar
 
     from compat.formats.edit.changes import Change
@@ -78,7 +78,17 @@ class Format:
         """Return what the content lists; :class:`InputError` also if a listing exceeds the limits."""
         from compat.formats.listing import within_limits  # not needed for a described environment
 
-        return tuple(map(within_limits, self.read(path, self.decode(path, content))))
+        text = self.decode(path, content)
+        found = tuple(map(within_limits, self.read(path, text)))
+        if b"==" not in content or (lines := self.commands_in(path, text)) is None:
+            return found
+        from compat.formats.pins import with_loose
+
+        return with_loose(path, self.kind, lines, found)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        """Return the numbered lines in which a pin is one of something that is installed; ``None`` if all pins are read."""
+        return None
 
     def source_of(self, path: str) -> str:
         """Return the path of the file that a lock file is made from; :class:`InputError` if none exists next to it."""

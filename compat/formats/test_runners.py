@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.values import Values
 from compat.formats.jobs import Job, Placed, Script, check_size, known_version
 from compat.formats.listing import Listing
+from compat.formats.pins import numbered, texts_of_code
 from compat.formats.registry import Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.requirement import parse_requirement
@@ -79,6 +80,9 @@ class Tox(Format):
         )
         listings += [Listing(path, self.kind, unread=unread)] if unread else []
         return tuple(listings) or (Listing(path, self.kind, notes=(f"{path}: no environment lists a dependency",)),)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        return numbered(text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         text = self.decode(path, content)
@@ -244,6 +248,9 @@ class Nox(InstallFormat):
         found = tuple(file.listing(session, self.kind) for session in file.sessions)
         kept = tuple(each for each in found if each.entries or each.unread or each.elsewhere)
         return kept or (Listing(path, self.kind, notes=(f"{path}: no session installs a package by name",)),)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        return texts_of_code(path, text)
 
     def collect(self, script: InstallScript) -> None:
         from compat.formats.edit.files import Mapped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
@@ -12,6 +12,7 @@ from compat.formats.docker.stage import MACHINES
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.jobs import Argument, Job, JobFile, texts_of, unread_installs
 from compat.formats.listing import Listing
+from compat.formats.pins import numbered
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
@@ -327,3 +328,6 @@ class Compose(Format):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         return read_compose(path, text)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        return numbered(text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.installs.words import AT_RUN_TIME, LockInstall, is_given, is_unresolved, printed_file
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.pins import numbered
 from compat.formats.registry import Format
 from compat.model import normalized
 from compat.records import record, replace
@@ -336,6 +337,9 @@ class InstallFormat(Format):
     """A file with install commands, edited in place."""
 
     lists_packages = False
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        return numbered(text)
 
     def collect(self, script: InstallScript) -> None:
         """Pass the shell text of ``script.text``, or its requirements, to the editor of install commands."""

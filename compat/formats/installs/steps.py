@@ -87,6 +87,7 @@ class Installs:
         self._unsure: dict[str, tuple[tuple[Entry, ...], str]] = {} if around is None else around._unsure
         self._together: list[frozenset[tuple[str, str]]] = [] if around is None else around._together
         """The pins of each command."""
+        self._stated: set[tuple[str, str]] = set() if around is None else around._stated
         self.python: str | None = None
         self.changes = 0
 
@@ -94,7 +95,7 @@ class Installs:
         """Return an independent copy, for a Dockerfile stage built on another one."""
         copy = Installs(files)
         copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
-        copy.python, copy._together = self.python, list(self._together)
+        copy.python, copy._together, copy._stated = self.python, list(self._together), self._stated
         return copy
 
     def take(self, other: Installs) -> None:
@@ -142,6 +143,10 @@ class Installs:
         groups = (pins & left for pins in self._together)
         return tuple(pins for pins in groups if len(pins) > 1)
 
+    def stated(self) -> frozenset[tuple[str, str]]:
+        """Return the (name, version) pins of all commands, also those that a later one replaces."""
+        return frozenset(self._stated)
+
     def install(self, command: Command, line_of: Callable[[str], int | None]) -> None:
         """Apply one command. ``line_of`` returns the line that names a distribution."""
         install = command.install
@@ -155,6 +160,8 @@ class Installs:
         for file in install.overrides:
             by_name = self._files.constraints(file, command)
             wanted = [_forced(entry, by_name.get(entry.distribution.name, ())) for entry in wanted]
+        stated = (*wanted, *(entry for by_name in constraints for copies in by_name.values() for entry in copies))
+        self._stated.update((each.distribution.name, each.distribution.version) for each in stated if each.distribution.version)
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
         entries = not_together(constrained(wanted, limits, notes), self._files.path)

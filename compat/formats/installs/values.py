@@ -31,8 +31,16 @@ class Values(Expressions):
     def __init__(self) -> None:
         super().__init__({})
         self._bound: dict[str, list[tuple[ast.expr | None, int | None]]] = {}
+        self.alternatives: set[str] = set()
+        """The texts of expressions that have several."""
         self.computed = {"..."}
         """The names that the code sets, and that of any other expression: unless known, they are computed."""
+
+    def _one(self, texts: tuple[str, ...], label: str) -> str:
+        """Return one text for all of them, which are kept if there are several."""
+        if len(texts) > 1:
+            self.alternatives.update(texts)
+        return _shown(texts, label)
 
     def assign(self, target: ast.expr, value: ast.expr | None) -> None:
         """Record an assignment; ``None`` for a value that is only known at run time."""
@@ -60,7 +68,7 @@ class Values(Expressions):
 
     def text(self, node: ast.expr) -> str:
         """Return the text of an expression, with ``sys.executable`` as ``python``; unknown parts become a shell variable."""
-        return _shown(self._texts(node), node.id if isinstance(node, ast.Name) else "...")
+        return self._one(self._texts(node), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
         """Return a list of words; ``None`` if the expression is not a list."""
@@ -90,7 +98,7 @@ class Values(Expressions):
                 at = end or at
             elif letter == "$" and self._name_at(line, at + 1) in self._bound:
                 name = self._name_at(line, at + 1)
-                result.append(_shown(alternatives(self.named(name, 0)) or (HOLE,), name))
+                result.append(self._one(alternatives(self.named(name, 0)) or (HOLE,), name))
                 at += len(name)
             else:
                 result.append(letter)

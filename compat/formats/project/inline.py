@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.edit.files import line_end
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
+from compat.formats.pins import texts_of_code
 from compat.formats.project.draft import Draft
 from compat.formats.registry import Commands, Format
 from compat.records import replace
@@ -102,6 +103,9 @@ class PythonScript(Format):
 
     kind = "script"
     lists_packages, says_build = False, True
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        return texts_of_code(path, text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit of the block; :class:`InputError` if the script has none, or two."""

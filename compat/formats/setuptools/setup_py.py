@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change, requirement_for
@@ -32,6 +32,10 @@ class SetupPy(PythonScript):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         project = _Project(path, text)
         return super().read(path, text) if project.call is None else (project.read().listing(self.kind),)
+
+    def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
+        """Return the strings of a script; the reader of ``setup()`` says itself which of its requirements it did not read."""
+        return super().commands_in(path, text) if _Project(path, text).call is None else None
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         project = _Project(path, self.decode(path, content))

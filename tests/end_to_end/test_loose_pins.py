@@ -1,0 +1,90 @@
+"""A pin that no statement read from a file accounts for ends with exit code 3, whatever the text around it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compat.cli import main
+
+PINS = ("transformers==4.38.0", "trl==0.15.2")
+BAD = " ".join(PINS)
+STEPS = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n"
+
+
+def notebook(code: str) -> str:
+    cell = {"cell_type": "code", "source": code, "metadata": {}}
+    return json.dumps({"nbformat": 4, "metadata": {}, "cells": [cell]})
+
+
+@pytest.fixture(autouse=True)
+def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
+def checked(name: str, text: str) -> int:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text)
+    return main(["check", name])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("run.sh", f"{command} pip install {BAD}\n") for command in ("docker exec c", "ssh host", "kubectl exec p --", "pdsh -w n[1-4]", "sky exec c")),
+        ("run.sh", f"$INSTALL {BAD}\n"), ("run.sh", f"$CMD install {BAD}\n"), ("run.sh", f"ssh host <<E\npip install {BAD}\nE\n"),
+        ("run.sh", f"gcloud compute ssh vm --command 'pip install {BAD}'\n"), ("run.sh", f"pip install --target lib {BAD}\n"),
+        ("run.sh", f"ray job submit --runtime-env-json '{{\"pip\": {json.dumps(PINS)}}}' -- python t.py\n"), ("run.sh", f"pip download {BAD}\n"),
+        ("run.sh", f"echo 'pip install {BAD}' | crontab -\n"), ("run.sh", f"docker build - <<E\nFROM x\nRUN pip install {BAD}\nE\n"),
+        ("run.sh", f"pipx install {PINS[1]} --preinstall {PINS[0]}\n"), ("run.sh", f"uv add --script t.py {BAD}\n"),
+        ("Dockerfile", f"FROM python:3.11\nRUN pip install --target /opt/d {BAD}\n"),
+        ("Dockerfile", f"FROM python:3.11\nRUN python -c \"import pip._internal as p; p.main(['install', '{PINS[0]}'])\"\n"),
+        ("ci.yml", f"{STEPS}    - uses: a/install@v1\n      with:\n        packages: {BAD}\n"),
+        ("ci.yml", f"on: push\njobs:\n  a:\n    uses: ./.github/workflows/b.yml\n    with:\n      deps: {BAD}\n"),
+        (".gitlab-ci.yml", f"a:\n  script: [pip install torch]\n  after_script: [pip install {BAD}]\n"),
+        ("values.yaml", f"image: {{repository: x}}\nextraPipPackages: [{', '.join(PINS)}]\n"),
+        ("pod.yaml", f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: x\n    env: [{{name: P, value: {BAD}}}]\n"),
+        ("config.yaml", f"apiVersion: v1\nkind: ConfigMap\ndata:\n  r.txt: |\n    {PINS[0]}\n    {PINS[1]}\n"),
+        ("compose.yaml", f"services: {{a: {{image: x}}}}\nconfigs:\n  r:\n    content: |\n      {PINS[0]}\n      {PINS[1]}\n"),
+        (".devcontainer/devcontainer.json", json.dumps({"image": "x", "features": {"a/python:1": {"packages": BAD}}})),
+        (".devcontainer/devcontainer.json", json.dumps({"image": "x", "postAttachCommand": f"pip install {BAD}"})),
+        ("x.def", f"Bootstrap: docker\nFrom: python:3.11\n%appinstall x\n  pip install {BAD}\n"),
+        ("tox.ini", f"[testenv]\nsetenv = P={BAD}\ncommands = pip install {{env:P}}\n"),
+        *(("pyproject.toml", f"[tool.{table}]\nsetup = 'pip install {BAD}'\n") for table in ("poe.tasks", "pdm.scripts", "taskipy.tasks", "hatch.envs.a.scripts")),
+        ("pyproject.toml", f"[tool.tox.env_run_base]\ndeps = {list(PINS)}\n"), ("pyproject.toml", f"[project]\nname='x'\nversion='1'\n[tool.uv]\noverride-dependencies={list(PINS)}\n"),
+        *(("noxfile.py", f"import nox, os, subprocess\n@nox.session\ndef a(s):\n  {call}\n") for call in (
+            f"os.system('pip install {BAD}')", f"subprocess.run(['pip', 'install', *{PINS}])", f"cmd = ['pip', 'install', *{PINS}]; subprocess.run(cmd)",
+            f"i = s.install; i{PINS}", f"[s.install(p) for p in {PINS}]",
+        )),
+        ("noxfile.py", f"import nox\nsession = nox.session\nif True:\n  @session\n  def a(s):\n    s.install{PINS}\n"),
+        ("app.py", f"import modal\nimage = modal.Image.debian_slim().pip_install{PINS}\n"),
+        ("app.py", f"from kfp import dsl\n@dsl.component(packages_to_install=list({PINS}))\ndef f(): pass\n"),
+        ("app.py", f"import ray\nray.init(runtime_env={{'uv': {{'packages': {list(PINS)}}}}})\n"),
+        ("app.py", f"import os\nos.system('pip install {BAD}')\n"),
+        ("a.ipynb", notebook(f"import micropip\nawait micropip.install({list(PINS)})")),
+    ],
+)  # fmt: skip
+def test_pins_in_places_that_are_not_understood(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = checked(name, text)
+    out = " ".join(capsys.readouterr().out.split())
+    assert code == 1 or (code == 3 and "not read" in out)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.sh", f"# pip install {BAD}\necho 'use {BAD}'\npip list | grep transformers==4.38.0\npip uninstall -y {BAD}\n"),
+        ("run.sh", "pip install torch==2.5.1\npip install torch==2.6.0\n"), ("run.sh", "ssh host pip install left-pad==1.2.3\n"),
+        ("run.sh", "[ $torch == 2.6.0 ] && x\nif [[ ${V}==2.6.0 ]]; then y; fi\n"), ("run.sh", "pip install torch==2.6\nssh h pip install torch==2.6.0\n"),
+        ("Dockerfile", "FROM python:3.11 AS b\nRUN pip install torch==2.6.0\nRUN pip wheel -w /w x\nFROM python:3.11\nCOPY --from=b /w /w\nLABEL x=torch==2.5.1\n"),
+        ("ci.yml", f"{STEPS}    - name: Install torch==2.6.0\n      run: pip install torch\n"),
+        ("pyproject.toml", "[build-system]\nrequires = ['torch==2.6.0']\n"), ("app.py", f"'''Needs {BAD}.'''\nraise ImportError('pip install {BAD}')\n"),
+        ("app.py", f"import logging\nprint('use {BAD}')\nlogging.warning('use {BAD}')\nassert x, '{BAD}'\n"),
+        ("a.ipynb", notebook("v = 'vllm==0.9.2' if a else 'vllm==0.15.1'\n!pip install {v}")),
+    ],
+)  # fmt: skip
+def test_pins_that_are_read_or_only_mentioned(name: str, text: str) -> None:
+    assert checked(name, text) == 0
