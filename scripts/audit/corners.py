@@ -1,9 +1,10 @@
 """``python -m scripts.audit.corners [RULE…] [--beside NAME]``: fixes that only help in a rule's example.
 
-The packages that a fix leaves alone are set to their first and last release inside the rule's range, in every combination;
-what the fix moves gets the newest release it allows. Printed is each error that concerns a moved package then. A finding about
-declared requirements is not one: the installer moves those packages, too. ``--beside torch`` instead tries each fix of a rule
-that does not name torch beside every series of it (2.4, 2.5, …), as nearly every environment has one. It takes minutes.
+The packages that a fix leaves alone are set to their first and last release inside the rule's range, in every combination,
+and each of them in turn to the last release of every series between; what the fix moves gets the newest release it allows.
+Printed is each error that concerns a moved package then. A finding about declared requirements is not one: the installer moves
+those packages, too. ``--beside torch`` instead tries each fix of a rule that does not name torch beside every series of it
+(2.4, 2.5, …), as nearly every environment has one. It takes minutes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
@@ -23,7 +24,7 @@ from compat.rules.facts import Facts
 from compat.rules.loader import load_folder
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import FixTemplate, Rule
-from compat.versions import Ranges, contains, ranges_of
+from compat.versions import EVERY, Ranges, contains, ranges_of
 from scripts.audit.bounds import ordered
 from scripts.audit.evidence import ROOT
 from scripts.audit.sources import Sources
@@ -42,10 +43,8 @@ class Corners:
         environment, moved = _example(rule, fix), self._moved(fix)
         if environment is None:
             return
-        beside = {name: self._ends(name, ranges) for name, ranges in rule.ranges.items() if name not in moved}
-        beside = {name: releases for name, releases in beside.items() if releases}
-        for corner in itertools.product(*beside.values()):
-            kept = dict(zip(beside, corner))
+        beside = {name: ranges for name, ranges in rule.ranges.items() if name not in moved}
+        for kept in self._corners(beside):
             if not _fits(fix, _with(environment, kept)):
                 continue
             after = _with(environment, kept | moved)
@@ -73,19 +72,34 @@ class Corners:
             if not any(each.origin == "metadata" and name in each.packages for each in after):
                 yield from (({name: version}, each) for each in after if _certain(each) and each.rule != rule.id)
 
+    def _corners(self, beside: Mapping[str, Ranges]) -> list[dict[str, str]]:
+        """Return the ends of the ranges in every combination, and each series of one package beside the ends of the others."""
+        ends = {name: releases for name, ranges in beside.items() if (releases := self._ends(name, ranges))}
+        found = [dict(zip(ends, corner)) for corner in itertools.product(*ends.values())]
+        for name in ends:
+            others = {other: releases for other, releases in ends.items() if other != name}
+            for version, corner in itertools.product(self._series(name, beside[name]), itertools.product(*others.values())):
+                kept = {name: version, **dict(zip(others, corner))}
+                if kept not in found:
+                    found.append(kept)
+        return found
+
     def _moved(self, fix: FixTemplate) -> dict[str, str]:
         """Return the newest release of each package that the fix moves."""
         newest = {normalized(name): self._ends(name, ranges_of(spec))[-1:] for name, spec in (*fix.packages, *fix.along)}
         return {name: release for name, releases in newest.items() for release in releases}
 
-    def _series(self, name: str) -> list[str]:
-        """Return the last release of each minor series."""
-        return list({Version(text).release[:2]: text for text, _ in ordered(self._sources.versions(name), ())}.values())
+    def _series(self, name: str, ranges: Ranges = EVERY) -> list[str]:
+        """Return the last release of each minor series in the ranges."""
+        return list({Version(text).release[:2]: text for text in self._within(name, ranges)}.values())
 
     def _ends(self, name: str, ranges: Ranges) -> list[str]:
         """Return the first and the last release in the ranges; one or none if there are no more."""
-        releases = [text for text, key in ordered(self._sources.versions(name), ranges) if contains(ranges, key)]
+        releases = self._within(name, ranges)
         return list(dict.fromkeys([*releases[:1], *releases[-1:]]))
+
+    def _within(self, name: str, ranges: Ranges) -> list[str]:
+        return [text for text, key in ordered(self._sources.versions(name), ranges) if contains(ranges, key)]
 
 
 def _example(rule: Rule, fix: FixTemplate) -> Environment | None:

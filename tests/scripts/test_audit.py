@@ -179,6 +179,20 @@ def test_a_fix_is_tried_at_the_ends_of_a_range(rule: Rule, tmp_path: Path, monke
     assert not list(found.errors(rule, below_5))
 
 
+def test_a_fix_is_tried_with_every_series_inside_a_range(rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = replace(rule, id="b-9-and-a-3", unless=(), packages=(
+        HasPackage("a", "in", ranges_of("==3.*")), HasPackage("b", "in", ranges_of(">=9")),
+    ))  # fmt: skip
+    matrix = in_memory([rule, newer])
+    monkeypatch.setattr(corners, "check", lambda after: Report(after, findings=judge(after, matrix)))
+    store = Store(tmp_path)
+    for package, version in (("a", "2.0"), ("a", "3.1.0"), ("a", "3.1.1"), ("a", "6.0"), ("b", "1.0"), ("b", "9.1")):
+        store.keep(Fetched(package, version, "f", None, None, True, 0, 0.0, (), {}))
+    found = corners.Corners(Sources(store, offline=True))
+    fix = FixTemplate("upgrade", packages=(("b", ">=9"),))
+    assert [(beside, error.rule) for beside, error in found.errors(rule, fix)] == [({"a": "3.1.1"}, "b-9-and-a-3")]
+
+
 def test_a_fix_is_tried_beside_a_package_that_the_rule_does_not_name(
     rule: Rule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
