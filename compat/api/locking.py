@@ -6,11 +6,13 @@ from compat.api.case import Case, environments_in
 from compat.api.edited import Written, as_written, installer_of, written_for
 from compat.api.planning import planner_of
 from compat.errors import InputError
+from compat.formats.edit.files import merged
 from compat.formats.registry import Relocking, format_of, read_content
 from compat.model import Finding
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner
 from compat.repair.relock import Relocked, relocked
+from compat.repair.target import Target
 from compat.repair.verify import Verified
 
 _LATE = 20.0
@@ -60,7 +62,7 @@ def with_lock(case: Case, plan: Plan, written: Written, planner: Planner) -> tup
             return plan, replace(written, unlocked=shorter.unlocked)
     found = _locked(case, written, planner)
     if found.contradicts:
-        why = f"uv lock refuses the edited file: {found.unlocked}"
+        why = f"uv refuses to lock the edited file: {found.unlocked}"
         return replace(plan, verified=Verified(rules=True, uv=False, why=why)), found
     return (_said(plan), found) if found.locked else (plan, found)
 
@@ -74,7 +76,8 @@ def _locked(case: Case, written: Written, planner: Planner) -> Written:
     assert lock is not None
     found = _made(case, lock, written, planner)
     if found.edit is not None:
-        return replace(written, edits=(*written.edits, found.edit), locked=True)
+        edits = merged(merged({}, written.edits), (found.edit,))
+        return replace(written, edits=tuple(edits.values()), locked=True)
     before = _lock_of(case, Written()) if found.refused else None
     if before is not None and (old := _made(case, before, Written(), planner)).edit is None:
         return replace(written, unlocked=f"uv cannot lock the project as it is: {old.why}")
@@ -83,10 +86,9 @@ def _locked(case: Case, written: Written, planner: Planner) -> Written:
 
 def _made(case: Case, lock: Lock, written: Written, planner: Planner) -> Relocked:
     requires = None if case.listing is None else case.listing.requires_python
-    return relocked(
-        lock.path, lock.content, lock.how, written.edits, requires_python=requires, python=case.environment.python,
-        offline=planner.means.index.offline,
-    )  # fmt: skip
+    edits, target = written.edits, Target(case.environment)
+    offline = planner.means.index.offline
+    return relocked(lock.path, lock.content, lock.how, edits, target, requires_python=requires, offline=offline)
 
 
 def _errors(case: Case, plan: Plan, written: Written, planner: Planner) -> tuple[Finding, ...]:
@@ -98,7 +100,10 @@ def _errors(case: Case, plan: Plan, written: Written, planner: Planner) -> tuple
 def _transitive(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
     """The changed packages that the source of the lock leaves to uv: it does not name them, and neither did the user."""
     assert case.file is not None
-    source = format_of(case.file, read_content(case.file)).source_of(case.file)
+    form = format_of(case.file, read_content(case.file))
+    if not form.sources:  # a list of all releases, the old ones of which uv keeps by itself
+        return frozenset()
+    source = form.source_of(case.file)
     named = {entry.distribution.name for listing in environments_in(source) for entry in listing.entries}
     named |= {need.name for need in planner.problem.keep}
     return frozenset(

@@ -166,7 +166,8 @@ def checked_by(plan: Plan) -> str:
     verified = plan.verified
     if verified is None or verified.uv is None:
         return f"against the rules; {verified.why if verified and verified.why else 'not checked with uv'}"
-    text = f"against the rules, and {'in the lock that uv lock makes' if verified.locked else 'with uv pip compile'}"
+    text = "against the rules, "
+    text += "in the lock that uv makes" if verified.locked else "and with uv pip compile"
     text += " and uv pip install --dry-run" if verified.installs else f"; {verified.why}" if verified.why else ""
     return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
 

@@ -21,6 +21,7 @@ from compat.formats.specifiers import admits
 from compat.index.configuration import may_start_from, uv_binary
 from compat.records import record
 from compat.redact import excerpt
+from compat.repair.target import Target
 
 _SECONDS = 120
 _LAST_PATCH = 99
@@ -44,26 +45,27 @@ class Relocked:
 
 
 def relocked(
-    path: str, content: bytes, how: Relocking, edits: Iterable[Edit], *, requires_python: str | None, python: str | None,
+    path: str, content: bytes, how: Relocking, edits: Iterable[Edit], target: Target, *, requires_python: str | None,
     offline: bool = False,
 ) -> Relocked:  # fmt: skip
-    """Make the lock ``path`` again for its source as edited; ``python`` is a version that the project supports."""
+    """Make the lock ``path`` again for its source as edited; ``target`` has a Python that the project supports."""
     uv = uv_binary()
     if uv is None:
         return Relocked(None, "uv was not found")
     with tempfile.TemporaryDirectory(prefix="compat-lock-") as place:
         try:
             folder = _copied(place, how, edits)
-            interpreter = _interpreter(place, requires_python, python)
+            interpreter = _interpreter(place, requires_python, target)
         except OSError as problem:
             return Relocked(None, f"its project could not be copied: {problem.strerror or problem}")
         command = [uv, *how.words, _WITHOUT_BUILDING, "--quiet", "--color", "never", *(["--offline"] if offline else [])]
-        command += ["--python", interpreter]
+        command += ["--python", interpreter, *_target(how, target)]
         try:
             done = subprocess.run(
                 command, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=_SECONDS, check=False
             )  # fmt: skip
-            after = Path(folder, os.path.basename(path)).read_bytes() if done.returncode == 0 else b""
+            written = os.path.relpath(os.path.realpath(path), os.path.realpath(how.folder or "."))
+            after = Path(folder, written).read_bytes() if done.returncode == 0 else b""
         except subprocess.TimeoutExpired:
             return Relocked(None, f"uv did not answer within {_SECONDS} s")
         except OSError as problem:
@@ -108,22 +110,32 @@ print(json.dumps(found))
 """
 
 
-def _interpreter(place: str, requires: str | None, python: str | None) -> str:
+def _interpreter(place: str, requires: str | None, target: Target) -> str:
     """The interpreter that uv asks about itself, whose version must be one that the project supports.
 
-    It is the one that runs compat. If that has another version, a stand-in gives ``python`` as its version. As nothing is
+    It is the one that runs compat. If that has another version, a stand-in gives the target's as its own. As nothing is
     built, uv needs no more of it, and searches neither the machine nor an environment that may be inspected.
     """
     own = ".".join(map(str, sys.version_info[:3]))
-    if requires is None or python is None or admits(requires, own) or os.name != "posix":
+    if requires is None or admits(requires, own) or os.name != "posix":
         return sys.executable
-    version = python if python.count(".") > 1 else f"{python}.{_LAST_PATCH}"
+    versions = (target.python, f"{target.minor}.{_LAST_PATCH}")
+    version = next((each for each in versions if admits(requires, each)), target.python)
     program, script = Path(place, "python3"), Path(place, "stand_in.py")
     script.write_text(_STAND_IN, encoding="utf-8")
-    words = shlex.join([sys.executable, "-I", str(script), version if admits(requires, version) else f"{python}.0"])
+    words = shlex.join([sys.executable, "-I", str(script), version])
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
     program.chmod(0o700)
     return str(program)
+
+
+def _target(how: Relocking, target: Target) -> list[str]:
+    """The target of a list of requirements, unless its command names one; a project's lock is for all that it supports."""
+    if how.words[0] == "lock":
+        return []
+    python = [] if "--python-version" in how.words else ["--python-version", target.python]
+    platform = {"--python-platform", "--universal"}.intersection(how.words)
+    return python if platform else [*python, "--python-platform", target.uv_platform]
 
 
 def _variables() -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 
@@ -100,6 +101,16 @@ def edit_to_one(path: str, content: bytes, kept: Entry, others: Collection[Entry
             change = Change(found.name, found.version, wanted.version)
             file.change(requirement, change, EXACT if equal else REMOVE, hashed=False)
     return tuple(file.edit() for file in files if file.replacements)
+
+
+def files_of(path: str, content: bytes) -> list[str]:
+    """Return a requirements file, all that it includes, and the folders of projects that they name."""
+    files = _opened(path, content)[0]
+    sources = ((file.path, each.found.source) for file in files for each in file.statements)
+    local = (
+        os.path.join(os.path.dirname(file), str(it.details["path"])) for file, it in sources if it and "path" in it.details
+    )
+    return [*(file.path for file in files), *local]
 
 
 def _opened(path: str, content: bytes) -> tuple[list[_EditedFile], list[str]]:

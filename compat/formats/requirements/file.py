@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from compat.errors import printable
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import Entry, Listing, check_entries
-from compat.formats.registry import Commands, Format
+from compat.formats.registry import Commands, Format, read_content
+from compat.formats.requirements.compiled import compile_command, compiled_from, is_harmless
 from compat.formats.requirements.lines import (
     INDEX_URL,
     Requirement,
@@ -28,16 +29,13 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.edit.installer import Installer
+    from compat.formats.registry import Relocking
 
 __all__ = ["decode", "read_requirements"]
 
 _INDEXED = (INDEX.kind, "nightly")
 _LABELLED = ("torch", "torchvision", "torchaudio", "xformers")
 """Distributions of which another index may have the same release, with a local label that installers prefer."""
-_COMPILERS = ("uv pip compile", "pip-compile")
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ./=:,@+-")
-_IN_QUOTES = _PLAIN | frozenset("[]<>!~")
-"""Characters allowed in a command that is rerun from a comment: none that a shell treats specially there."""
 _PARTIAL = ("--no-deps", "--no-emit-package", "--no-emit-workspace", "--no-emit-local", "--no-install-", "--unsafe-package",
             "--prune", "--only-emit-")  # fmt: skip
 
@@ -55,9 +53,26 @@ class Requirements(Format):
         return read_requirements(path, text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        """Return the edits of a file and its includes, and of the files that it was compiled from."""
+        from compat.formats.edit.files import merged
         from compat.formats.requirements.edit import edit_requirements
 
-        return edit_requirements(path, content, changes, compiled=_compiled(path) is not None)
+        edits = merged({}, edit_requirements(path, content, changes, compiled=_compiled(path) is not None))
+        made = compiled_from(path, self.decode(path, content))
+        for source in () if made is None else made.sources:
+            file = os.path.join(made.folder, source) if made is not None else source
+            edits = merged(edits, edit_requirements(file, read_content(file), changes, compiled=True))
+        return tuple(edits.values())
+
+    def relocking(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Relocking | None:
+        from compat.formats.requirements.edit import files_of
+
+        made = compiled_from(path, self.decode(path, content))
+        if made is None:
+            return None
+        named = (os.path.join(made.folder, each) for each in made.sources)
+        files = [os.path.relpath(file, made.folder or ".") for each in named for file in files_of(each, read_content(each))]
+        return made.relocking(files)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         """Compiled files are compiled again, with the command in their header."""
@@ -68,20 +83,12 @@ class Requirements(Format):
             return Commands((f"uv pip compile {pip.quoted(path)} --output-file {pip.quoted(output)}{options}",), (install,))
         if any(change.index_url is not None for change in changes):
             install += pip.mixed
-        comments = header(self.decode(path, content).splitlines())
-        made = next((line for line in comments if line.startswith((*_COMPILERS, "uv export"))), "")
-        if not made or not _is_harmless(made):
+        made = compile_command(self.decode(path, content))
+        if not made or not is_harmless(made):
             return Commands((), (install,))
         if made.startswith("uv export"):
             return Commands((f"uv lock{pip.upgrades(changes)}", made), (install,))
         return Commands((f"{made}{pip.upgrades(changes)}",), (install,))
-
-
-def _is_harmless(command: str) -> bool:
-    """Whether a shell only splits it into words: ``> ~/.profile`` in a comment is a redirection, ``'torch>2'`` a word."""
-    parts = command.replace('"', "'").split("'")
-    plain, quoted = parts[::2], parts[1::2]
-    return len(parts) % 2 == 1 and _PLAIN.issuperset("".join(plain)) and _IN_QUOTES.issuperset("".join(quoted))
 
 
 def _compiled(path: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.requirements.file import _is_harmless
+from compat.formats.requirements.compiled import is_harmless
 
 
 @pytest.mark.parametrize(
@@ -16,16 +16,16 @@ from compat.formats.requirements.file import _is_harmless
     ],
 )
 def test_words_are_proposed(command: str) -> None:
-    assert _is_harmless(command)
+    assert is_harmless(command)
 
 
 @pytest.mark.parametrize(
     "sign", [">", "<", "~", "!", "[", "$", "`", ";", "&", "|", "(", "\\", "*", "?", "#", "{", "'", '"', "\t"]
 )
 def test_what_a_shell_acts_on_is_not(sign: str) -> None:
-    assert not _is_harmless(f"uv pip compile a.in {sign} x")
+    assert not is_harmless(f"uv pip compile a.in {sign} x")
 
 
 @pytest.mark.parametrize("sign", ["$", "`", "\\", "\n"])
 def test_quotes_do_not_keep_everything(sign: str) -> None:
-    assert not _is_harmless(f'uv pip compile "{sign}x"')
+    assert not is_harmless(f'uv pip compile "{sign}x"')
