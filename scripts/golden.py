@@ -144,8 +144,6 @@ def _normal(text: str, work: Path) -> str:
     for place, name in ((str(work), "<here>"), (str(SHARED), "<shared>"), (str(ROOT), "<tree>"), (sys.executable, "<python>")):
         text = text.replace(place, name)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", text)
-    # uv reads pages in parallel, and names the first that could not be fetched
-    text = re.sub(r"(Failed to fetch: \S+/simple/|error sending request for url \(\S+?/simple/)[\w.-]+/", r"\1<package>/", text)
     text = re.sub(r"(?m)(^|Made by )compat \d+\.\d+\.\d+[^.\s]*(?=$|\.)", r"\1compat <version>", text)
     text = re.sub(r"is not Python \d+\.\d+", "is not Python <version>", text)
     return re.sub(r'("(?:semanticV|v)ersion": ")\d+\.\d+\.\d+[^"]*(",?\s+"(?:informationUri|rules)")', r"\1<version>\2", text)

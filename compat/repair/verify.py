@@ -155,6 +155,8 @@ _NO_WHEEL = re.compile(
     r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:\{[^{}]{0,200}\})?(?:[<>=!~]\S{0,200})?"
     r" ha(?:s|ve) no usable wheels"
 )
+_RETRIED = re.compile(r"Request failed after \d{1,4} retr(?:y|ies) in [\d.]{1,9}s cause: ")
+"""How long uv tried, which differs from run to run."""
 _UNBUILT = 30
 """Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
@@ -336,7 +338,8 @@ def _ran(command: list[str], variables: Mapping[str, str], seconds: float = _SEC
         return None, "", f"uv did not answer within {seconds:.0f} s"
     except OSError as problem:
         return None, "", f"uv cannot be run: {problem.strerror}"
-    return done.returncode, done.stdout, excerpt(" ".join(done.stderr.split()), 600) if done.returncode else ""
+    said = _RETRIED.sub("", " ".join(done.stderr.split())) if done.returncode else ""
+    return done.returncode, done.stdout, excerpt(said, 600)
 
 
 def _access(settings: Settings, folder: str, *, offline: bool) -> list[str]:
