@@ -16,7 +16,16 @@ from compat.workload import launchers, training_tools
 from compat.workload.launch import Launch, merge
 from compat.workload.launch_config import read_deepspeed
 from compat.workload.reading import Reading
-from compat.workload.wrappers import SHELLS, handed_to_shell, is_python, program_name, take_options, unwrapped
+from compat.workload.wrappers import (
+    SHELLS,
+    ShellCall,
+    handed_to_shell,
+    is_python,
+    program_name,
+    shell_call,
+    take_options,
+    unwrapped,
+)
 
 if TYPE_CHECKING:
     from compat.syntax.shell_commands import ShellCommand
@@ -48,22 +57,16 @@ def read_with(reading: Reading, words: Sequence[str]) -> Launch:
 
 def _shell(reading: Reading, words: list[str]) -> None:
     """``bash -c TEXT ARGUMENTS`` or ``bash FILE ARGUMENTS``."""
-    rest = list(words)
-    while rest and rest[0].startswith(("-", "+")) and len(rest[0]) > 1:
-        flag = rest.pop(0)
-        if flag in ("-o", "+o", "--rcfile", "--init-file") and rest:
-            rest.pop(0)
-        elif not flag.startswith("--") and "c" in flag:
-            text = rest.pop(0) if rest else ""
-            _choose(reading, _commands(text, rest[1:], reading.inherited), "the shell command")
-            return
-    if not rest:
+    call = shell_call(["bash", *words]) or ShellCall()
+    if call.text is not None:
+        _choose(reading, _commands(call.text, call.arguments, reading.inherited), "the shell command")
+    elif call.script is not None:
+        path = reading.path(call.script)
+        text = read_text(regular(path), _SCRIPT_LIMIT)
+        reading.lenient = True
+        _choose(reading, _commands(text, call.arguments, {**reading.inherited, **reading.assigned}), path)
+    else:
         reading.note("the command starts an interactive shell")
-        return
-    path = reading.path(rest[0])
-    text = read_text(regular(path), _SCRIPT_LIMIT)
-    reading.lenient = True
-    _choose(reading, _commands(text, rest[1:], {**reading.inherited, **reading.assigned}), path)
 
 
 def _commands(text: str, arguments: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> Sequence[ShellCommand]:

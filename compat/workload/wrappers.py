@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
@@ -28,13 +27,14 @@ CONTAINERS = ("docker", "podman", "nerdctl")
 ELSEWHERE = (*CONTAINERS, "kubectl", "ssh", "pdsh", "gcloud", "echo", "printf")
 """Programs that run the command after them on another machine, in a container, or not at all."""
 
-_UV = frozenset((
-    "with", "with_requirements", "with_editable", "python", "p", "extra", "group", "only_group", "no_group", "no_extra",
-    "env_file", "index", "index_url", "i", "default_index", "extra_index_url", "find_links", "f", "project", "directory",
-    "package", "config_file", "cache_dir", "index_strategy", "keyring_provider", "resolution", "prerelease",
-    "exclude_newer", "link_mode", "refresh_package", "reinstall_package", "upgrade_package", "P", "config_setting", "C",
-    "color", "from", "w", "torch_backend", "python_platform",
+UV_VALUED = frozenset((
+    "with", "with-requirements", "with-editable", "python", "p", "extra", "group", "only-group", "no-group", "no-extra",
+    "env-file", "index", "index-url", "i", "default-index", "extra-index-url", "find-links", "f", "project", "directory",
+    "package", "config-file", "cache-dir", "index-strategy", "keyring-provider", "resolution", "prerelease", "exclude-newer",
+    "link-mode", "refresh-package", "reinstall-package", "upgrade-package", "P", "config-setting", "C", "color", "from", "w",
+    "torch-backend", "python-platform",
 ))  # fmt: skip
+"""Options of uv with a value, wherever it takes them."""
 _CONDA = frozenset(("n", "name", "p", "prefix", "cwd", "e", "env"))
 _CONTAINER = frozenset((
     "B", "bind", "env", "env_file", "H", "home", "pwd", "W", "workdir", "overlay", "o", "S", "scratch", "network", "app",
@@ -52,6 +52,11 @@ class _Wrapper:
     subcommands: tuple[str, ...] = ()
     valued: frozenset[str] = frozenset()
     operands: int = 0
+
+
+def _with_underscores(names: Collection[str]) -> frozenset[str]:
+    """Return names of options as :func:`take_options` compares them."""
+    return frozenset(name.replace("-", "_") for name in names)
 
 
 _WRAPPERS = {
@@ -85,8 +90,8 @@ _WRAPPERS = {
     "py-spy": _Wrapper(
         subcommands=("record", "top"), valued=frozenset(("o", "output", "r", "rate", "d", "duration", "f", "format")),
     ),
-    "uv": _Wrapper(subcommands=("run", "tool run"), valued=_UV),
-    "uvx": _Wrapper(valued=_UV),
+    "uv": _Wrapper(subcommands=("run", "tool run"), valued=_with_underscores(UV_VALUED)),
+    "uvx": _Wrapper(valued=_with_underscores(UV_VALUED)),
     "pipx": _Wrapper(subcommands=("run",), valued=frozenset(("spec", "python", "pip_args"))),
     "poetry": _Wrapper(subcommands=("run",), valued=frozenset(("C", "directory", "P", "project"))),
     "pdm": _Wrapper(subcommands=("run",), valued=frozenset(("p", "project"))),
@@ -223,6 +228,39 @@ def split_words(text: str) -> list[str]:
         raise InputError(f"{excerpt(text, 60)!r} is not a shell command: {problem}") from None
 
 
+@record(frozen=True)
+class ShellCall:
+    """What a shell runs: the ``text`` after ``-c``, a ``script``, or with neither its standard input; and their arguments."""
+
+    text: str | None = None
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+
+
+_SHELL_VALUED = ("--rcfile", "--init-file")
+"""Options of shells with a value, besides those that end with an ``o`` (``-o pipefail``, ``-euo pipefail``, ``-O extglob``)."""
+
+
+def shell_call(words: Sequence[str]) -> ShellCall | None:
+    """Return what ``bash -c TEXT``, ``bash FILE`` or ``su USER -c TEXT`` runs; ``None`` for a program that is no shell."""
+    name = program_name(words[0]) if words else ""
+    if name not in _LIKE_SHELLS:
+        return None
+    from_input = False
+    at = 1
+    while at < len(words):
+        word = words[at]
+        is_option = word.startswith(("-", "+")) and len(word) > 1
+        is_short = is_option and word[1] != "-"
+        if word == "--command" or (is_short and "c" in word):
+            return ShellCall("".join(words[at + 1 : at + 2]), None, tuple(words[at + 3 :]))
+        if not is_option and name in SHELLS:  # the others have operands of their own: su USER -c TEXT
+            return ShellCall() if from_input else ShellCall(None, word, tuple(words[at + 1 :]))
+        from_input = from_input or word == "-s"
+        at += 2 if word in _SHELL_VALUED or (is_short and word.endswith(("o", "O"))) else 1
+    return ShellCall()
+
+
 def handed_to_shell(words: Sequence[str]) -> str | None:
     """Return the text that a command passes to a shell (``srun bash -c TEXT``, ``eval TEXT``), or ``None``."""
     try:
@@ -233,24 +271,8 @@ def handed_to_shell(words: Sequence[str]) -> str | None:
         return None
     if rest[0] == "eval":
         return " ".join(rest[1:])
-    shells = (at for at, word in enumerate(rest[:-2]) if program_name(word) in _LIKE_SHELLS)
-    return next((text for at in shells if (text := _shell_text(rest[at : at + _MOST_OPTIONS])) is not None), None)
-
-
-def _shell_text(words: Sequence[str]) -> str | None:
-    """Return the text behind ``-c`` of a shell, or of a program that starts one."""
-    name = program_name(words[0])
-    if name not in _LIKE_SHELLS:
-        return None
-    is_value = False
-    for flag, text in itertools.pairwise(words[1:]):
-        is_option = flag.startswith(("-", "+")) and len(flag) > 1
-        if flag == "--command" or (is_option and flag[1] != "-" and "c" in flag):
-            return text
-        if not is_option and not is_value and name in SHELLS:
-            return None  # a script
-        is_value = is_option and flag.endswith(("o", "O"))
-    return None
+    calls = (shell_call(rest[at : at + _MOST_OPTIONS]) for at in range(len(rest) - 2))
+    return next((call.text for call in calls if call is not None and call.text), None)
 
 
 def reads_script(words: Sequence[str]) -> bool:
@@ -259,6 +281,15 @@ def reads_script(words: Sequence[str]) -> bool:
         rest = unwrapped(words, {})
     except InputError:
         return False
-    if not rest or program_name(rest[0]) not in SHELLS or _shell_text(rest) is not None:
-        return False
-    return "-s" in rest or all(word.startswith(("-", "+")) for word in rest[1:])
+    return bool(rest) and program_name(rest[0]) in SHELLS and shell_call(rest) == ShellCall()
+
+
+def shell_script(words: Sequence[str]) -> str | None:
+    """Return the shell script that a command runs: ``bash FILE``, ``source FILE``, ``FILE.sh``; ``None`` if it runs none."""
+    name = program_name(words[0]) if words else ""
+    if name in SHELLS:
+        call = shell_call(words)
+        return None if call is None else call.script
+    if name in ("source", "."):
+        return next((word for word in words[1:] if not word.startswith(("-", "+"))), None)
+    return words[0] if name.endswith((".sh", ".bash")) else None

@@ -31,7 +31,7 @@ from compat.model import EMPTY, Distribution, Environment, normalized
 from compat.records import replace
 from compat.syntax.parameters import name_end, reference
 from compat.syntax.shell_commands import ShellCommand, commands_of
-from compat.workload.wrappers import SHELLS, handed_to_shell, program_name, reads_script, unwrapped
+from compat.workload.wrappers import SHELLS, handed_to_shell, program_name, shell_call, shell_script, unwrapped
 
 _WIDEST = 1 << 13
 """Maximum length after substitution; longer values are unknown (``ENV A=$A$A`` doubles with every line)."""
@@ -351,14 +351,11 @@ class Run:
     def _script_of(self, words: Sequence[str], command: ShellCommand) -> str | None:
         """Return the shell script that a command runs: an operand of a shell, or a program of the build context."""
         name = program_name(words[0]) if words else ""
-        if name in (*SHELLS, ".", "source") or name.endswith(".sh"):
-            if reads_script(words):
-                return None
-            operands = [word for word in words[1:] if not word.startswith(("-", "+"))]
-            script = next((word for word in words if word.endswith(".sh")), operands[0] if operands else "<(")
-            return None if script.startswith("<(") or "(" in script else script
         if not name:
             return None
+        if name in (*SHELLS, ".", "source") or name.endswith(".sh"):
+            script = shell_script(words)
+            return None if script is None or "(" in script else script
         place = words[0] if name != words[0] else f"/usr/local/bin/{name}"
         try:
             opened = self.stage.files.find(place, command.directory)
@@ -426,19 +423,13 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
         rest = unwrapped(command.words, variables)
     except InputError:
         return
-    is_shell = bool(rest) and program_name(rest[0]) in SHELLS
-    text = command.taken if reads_script(rest) else None if is_shell else handed_to_shell(rest)
+    call = shell_call(rest) if rest and program_name(rest[0]) in SHELLS else None
+    text = handed_to_shell(rest) if call is None else command.taken if call.script is None and call.text is None else call.text
     if text is not None and depth < 4:
-        for inner in commands_of(text, (), variables):
+        for inner in commands_of(text, () if call is None else call.arguments, variables):
+            inner.directory = inner.directory or command.directory
             yield from _unwrapped_commands(inner, variables, depth + 1)
         return
-    if is_shell and depth < 4:
-        for at, word in enumerate(rest[1:-1], 1):
-            if word.startswith("-") and not word.startswith("--") and "c" in word:
-                for inner in commands_of(rest[at + 1], rest[at + 3 :], variables):
-                    inner.directory = inner.directory or command.directory
-                    yield from _unwrapped_commands(inner, variables, depth + 1)
-                return
     found = ShellCommand(command.words, variables, {}, command.directory)
     found.taken, found.written, found.made, found.copied = command.taken, command.written, command.made, command.copied
     found.open_ended, found.computed, found.piped_from = command.open_ended, command.computed, command.piped_from

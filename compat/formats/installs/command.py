@@ -32,23 +32,19 @@ from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Distribution, Source
 from compat.records import replace
 from compat.redact import without_credentials
-from compat.workload.wrappers import program_name, unwrapped
+from compat.workload.wrappers import UV_VALUED, program_name, unwrapped
 
-_VALUED = frozenset((
+_VALUED = UV_VALUED | frozenset((
     "r", "requirement", "requirements", "c", "constraint", "constraints", "b", "build-constraint", "build-constraints",
-    "override", "overrides", "excludes", "e", "editable", "i", "index-url", "pypi-url", "default-index", "index",
-    "extra-index-url", "f", "find-links", "no-binary", "only-binary", "platform", "python-version", "implementation", "abi",
-    "t", "target", "root", "prefix", "src", "upgrade-strategy", "C", "config-settings", "config-setting", "global-option",
+    "override", "overrides", "excludes", "e", "editable", "pypi-url", "no-binary", "only-binary", "platform", "python-version",
+    "implementation", "abi", "t", "target", "root", "prefix", "src", "upgrade-strategy", "config-settings", "global-option",
     "install-option", "build-option", "progress-bar", "root-user-action", "report", "log", "proxy", "retries", "timeout",
-    "default-timeout", "resume-retries", "exists-action", "trusted-host", "cert", "client-cert", "cache-dir", "p", "python",
-    "use-feature", "use-deprecated", "keyring-provider", "group", "extra", "index-strategy", "torch-backend", "link-mode",
-    "resolution", "prerelease", "fork-strategy", "exclude-newer", "exclude-newer-package", "refresh-package",
-    "reinstall-package", "P", "upgrade-package", "no-build-package", "no-binary-package", "python-platform", "config-file",
-    "directory", "project", "color", "no-build-isolation-package", "config-settings-package", "allow-insecure-host",
-    "only-group", "no-group", "no-extra", "package", "no-install-package", "script", "tag", "branch", "rev", "bounds", "m",
-    "marker", "optional", "with", "w", "from", "with-editable", "with-requirements", "env-file", "source", "extras",
-    "uploaded-prior-to", "spec",
+    "default-timeout", "resume-retries", "exists-action", "trusted-host", "cert", "client-cert", "use-feature",
+    "use-deprecated", "fork-strategy", "exclude-newer-package", "no-build-package", "no-binary-package",
+    "no-build-isolation-package", "config-settings-package", "allow-insecure-host", "no-install-package", "script", "tag",
+    "branch", "rev", "bounds", "m", "marker", "optional", "source", "extras", "uploaded-prior-to", "spec",
 ))  # fmt: skip
+"""Options of pip, of uv, and of programs with the same options, that take a value."""
 
 
 def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> Install | None:

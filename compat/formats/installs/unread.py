@@ -12,7 +12,7 @@ from compat.formats.installs.command import is_pip_name
 from compat.formats.installs.words import is_unresolved
 from compat.records import record
 from compat.syntax.makefile import MakeText
-from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, unwrapped
+from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, shell_script, unwrapped
 
 if TYPE_CHECKING:
     from compat.syntax.shell_commands import ShellCommand
@@ -151,10 +151,8 @@ def started_script(words: Sequence[str]) -> str | None:
     name = program_name(words[0]) if words else ""
     if name in _BATCH:
         found = next((word for word in words[1:] if word.endswith(_SCRIPTS)), None)
-    elif name in (*SHELLS, "source", "."):
-        found = next((word for word in words[1:] if not word.startswith(("-", "+"))), None)
     else:
-        found = words[0] if name.endswith((".sh", ".bash")) else None
+        found = shell_script(words)
     return None if found is None or is_unresolved(found) else found
 
 
