@@ -172,7 +172,8 @@ _VOCABULARY = {
     "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
                  "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
                  "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "prompt-tuning", "device-map",
-                 "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate"),
+                 "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate",
+                 "flash-attention", "vllm-lora"),
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,13 @@ from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
-from compat.rules.facts import Facts, visible
+from compat.rules.facts import MODEL_FAMILIES, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
-from compat.rules.rule import Example, FixTemplate, Rule
+from compat.rules.rule import Example, FixTemplate, HasDevices, HasFeature, IsOneOf, Rule
 from compat.versions import Key, contains, key_of, ranges_of
+
+_ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
+"""Launchers that start any number of processes, each with one GPU."""
 
 
 @record(frozen=True)
@@ -39,7 +43,16 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
     return [
         Problem(rule.id, message, rule.file, rule.line)
         for rule in rules
-        for message in dict.fromkeys((*_examples(rule), *_signatures(rule), *_unsaid(rule), *_fixes(rule, about)))
+        for message in dict.fromkeys(
+            (
+                *_examples(rule),
+                *_signatures(rule),
+                *_conditions(rule),
+                *_twins(rule, about),
+                *_unsaid(rule),
+                *_fixes(rule, about),
+            )
+        )
     ]
 
 
@@ -60,6 +73,37 @@ def _signatures(rule: Rule) -> Iterator[str]:
     for signature in rule.errors:
         if re.search(signature.message, ""):
             yield f"the message pattern {signature.message!r} matches anything"
+
+
+def _conditions(rule: Rule) -> Iterator[str]:
+    """Yield conditions that hold where nothing fails, or nowhere."""
+    words = {each.path: each.words for each in rule.when if isinstance(each, IsOneOf)}
+    models = {word for each in (*rule.when, *itertools.chain(*rule.unless)) if isinstance(each, IsOneOf) for word in each.words
+              if each.path == "workload.model"}  # fmt: skip
+    for word in sorted(models.difference(MODEL_FAMILIES)):
+        if "/" not in word:
+            yield f"no model is recognized as {word!r}: name a family of MODEL_FAMILIES, or the whole ORGANISATION/MODEL"
+    several = any(isinstance(each, HasDevices) and not contains(each.count, number_key(1)) for each in rule.when)
+    if several and set(words.get("workload.launcher", ("python",))) <= _ONE_PROCESS_EACH:
+        works = (_environment(example).workload for example in rule.examples)
+        if not any(work is not None and work.processes == 1 for work in works):
+            yield "it needs several GPUs and a launcher: say in an example what one process does (processes = 1)"
+    uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
+    loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
+    if any(each.name == "flash-attn" and each.how != "absent" for each in rule.packages) and not uses and not loads:
+        yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
+
+
+def _twins(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
+    """Yield rules that hold in the same environments and recognize the same errors: one of the two is left from a rewrite."""
+    for other in about.get(rule.packages[0].name, ()) if rule.packages else ():
+        same = (set(other.packages), set(other.when), set(other.unless)) == (
+            set(rule.packages),
+            set(rule.when),
+            set(rule.unless),
+        )
+        if other.id != rule.id and same and other.errors == rule.errors:
+            yield f"it says what {other.id} says"
 
 
 def _unsaid(rule: Rule) -> Iterator[str]:

@@ -124,6 +124,21 @@ def _device_map(draft: Draft, value: object, origin: str, tentative: bool) -> No
         draft.feature("device-map", spread, origin, tentative=tentative)
 
 
+def _fast_inference(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    """Record that unsloth generates with vLLM, to which it gives the adapter."""
+    for feature in ("vllm", "vllm-lora"):
+        draft.feature(feature, truth(value), origin, tentative=tentative)
+
+
+def _attention(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    """Record whether FlashAttention is asked for, by the name of an implementation or by a switch."""
+    on = truth(value)
+    if on is UNKNOWN and isinstance(value, str) and value not in ("", "auto", "None"):
+        word = value.lower()
+        on = "flash" in word or word in ("fa2", "fa3", "fa4")
+    draft.feature("flash-attention", on, origin, tentative=tentative)
+
+
 def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     bits = whole(value)
     draft.say("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
@@ -228,7 +243,7 @@ def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 
 
 _SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
-    "use_vllm": _switch("vllm"), "fast_inference": _switch("vllm"),
+    "use_vllm": _switch("vllm"), "fast_inference": _fast_inference,
     "use_liger_kernel": _switch("liger"), "use_liger": _switch("liger"), "enable_liger_kernel": _switch("liger"),
     "packing": _switch("packing"), "sample_packing": _switch("packing"),
     "use_peft": _switch("peft"), "use_lora": _switch("peft"),
@@ -239,10 +254,12 @@ _SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "disable_gradient_checkpointing": _switch("gradient-checkpointing", inverse=True),
     "bf16": _choice("precision", "bf16"), "fp16": _choice("precision", "fp16"),
     "device_map": _device_map,
+    "flash_attn": _attention, "flash_attention": _attention, "use_flash_attn": _attention, "use_flash_attention_2": _attention,
     "load_in_4bit": _choice("quantization", "4bit"), "load_in_8bit": _choice("quantization", "8bit"),
     "resume_from_checkpoint": _resume, "deepspeed": _deepspeed, "fsdp": _fsdp,
 }  # fmt: skip
-_OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing")
+_OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing", "flash_attn",
+         "flash_attention", "use_flash_attn")  # fmt: skip
 """Switches whose value may also be a name or a path."""
 
 _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
@@ -260,7 +277,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
-    "model_init_kwargs": _mapping,
+    "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from compat.model import Option
 from compat.workload.arguments import apply, zero_stage
-from compat.workload.draft import UNKNOWN, Draft, precision_word, whole
+from compat.workload.draft import UNKNOWN, Draft, precision_word, truth, whole
 from compat.workload.trainers import is_config, trainer_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 _TRAINER_KEYWORDS = ("packing", "use_liger", "model_init_kwargs")
-_LOADER_KEYWORDS = ("device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing")
+_ATTENTION = ("attn_implementation", "use_flash_attention_2")
+_LOADER_KEYWORDS = (
+    "device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing", *_ATTENTION,
+)  # fmt: skip
 _MODEL_NAMES = ("model_name", "pretrained_model_name_or_path", "model_name_or_path")
 _OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "config", "training_config", "cfg", "sft_config",
                   "grpo_config", "dpo_config", "trainer_args")  # fmt: skip
@@ -144,8 +147,7 @@ class Calls:
             self._string_model(call, call.keywords.get("model"))
         elif is_config(known):
             self._options(call, None)
-            whole = all(each.arg is not None for each in call.node.keywords) and len(call.node.args) < 2
-            if known in _BF16_BY_DEFAULT and whole and call.keywords.keys().isdisjoint(_PRECISION):
+            if known in _BF16_BY_DEFAULT and call.whole and call.keywords.keys().isdisjoint(_PRECISION):
                 self._without_precision.append(call)
         elif call.name == "from_pretrained":
             self._loaded(call)
@@ -181,6 +183,8 @@ class Calls:
         if call.root not in _LIBRARIES or any(word in kind for word in _NO_MODEL):
             return
         self._options(call, _LOADER_KEYWORDS)
+        if call.root == "transformers" and call.whole and call.keywords.keys().isdisjoint((*_ATTENTION, "config")):
+            self._draft.off("flash-attention", call.origin, tentative=call.conditional)  # it only uses it where it is asked for
         name = next((call.keywords[key] for key in _MODEL_NAMES if key in call.keywords), None)
         if name is None and call.node.args:
             name = self._names.value(call.node.args[0], call.scope)
@@ -211,6 +215,9 @@ class Calls:
             self._string_model(call, call.keywords.get("model"))
             return
         self._on("vllm", call)
+        if call.whole:
+            lora = truth(call.keywords.get("enable_lora", False))
+            self._draft.feature("vllm-lora", lora, call.origin, tentative=call.conditional)
         first = self._names.value(call.node.args[0], call.scope) if call.node.args else None
         self._string_model(call, call.keywords.get("model", first))
         method = call.keywords.get("quantization")
@@ -321,6 +328,11 @@ class _Call:
         self.root = (self.dotted or "").partition(".")[0]
         self._names = names
         self._keywords: dict[str, object] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether no ``**`` and no second positional argument may hold further options."""
+        return all(each.arg is not None for each in self.node.keywords) and len(self.node.args) < 2
 
     @property
     def keywords(self) -> Mapping[str, object]:

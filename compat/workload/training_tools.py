@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from compat.errors import InputError
 from compat.workload.arguments import apply, parse_words
-from compat.workload.draft import UNKNOWN, precision_word, whole
+from compat.workload.draft import UNKNOWN, precision_word, truth, whole
 from compat.workload.launch import COMMAND
 from compat.workload.launchers import ACCELERATE_FLAGS, TORCHRUN_FLAGS, accelerate_options, number, torchrun, torchrun_options
 from compat.workload.reading import ProgramReader, Reading, Recipe
@@ -98,6 +98,9 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
     model = known.get("model", others[0] if others and known.get("model") is None else None)
     _serves(reading, known, model)
     reading.draft.on("vllm", COMMAND)
+    if parser is not None:
+        lora = truth(known.get("enable_lora", False))
+        reading.draft.feature("vllm-lora", lora, COMMAND)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.say("quantization", method.lower())

@@ -87,6 +87,47 @@ def test_a_command_that_leaves_out_a_part_of_the_fix() -> None:
     assert message.startswith("fix upgrade is printed without 'trl>=0.24'")
 
 
+def test_a_rule_that_is_there_twice() -> None:
+    errors = [{"exception": "ValueError", "message": "no"}]
+    twin = {**changed(errors=errors), "id": "twin", "severity": "warning"}
+    assert messages(changed(errors=errors), twin) == ["it says what twin says"]
+    assert messages(changed(errors=errors), {**twin, "errors": [{"exception": "ValueError", "message": "another"}]}) == []
+
+
+def test_a_model_that_no_name_is_recognized_as() -> None:
+    good = [{"hit": {**BASE["example"][0]["hit"], "model": "Qwen/Qwen2-7B"}}, BASE["example"][1]]
+    assert messages(changed(when={**BASE["when"], "model": ["qwen2"]}, example=good)) == []
+    assert messages(changed(when={**BASE["when"], "model": ["qwen2", "adept/fuyu-8b"]}, example=good)) == []
+    (message,) = messages(changed(when={**BASE["when"], "model": ["qwen2", "qwen-2"]}, example=good))
+    assert message == "no model is recognized as 'qwen-2': name a family of MODEL_FAMILIES, or the whole ORGANISATION/MODEL"
+
+
+def test_a_launcher_may_start_one_process_on_a_machine_with_several_gpus() -> None:
+    when = {**BASE["when"], "launcher": ["torchrun"]}
+    two = {**BASE["example"][0]["hit"], "launcher": "torchrun", "processes": 2}
+    table = changed(when=when, example=[{"hit": two}, BASE["example"][1]])
+    (message,) = messages(table)
+    assert message == "it needs several GPUs and a launcher: say in an example what one process does (processes = 1)"
+    one = {**two, "processes": 1}
+    assert messages({**table, "example": [*table["example"], {"hit": one}]}) == []
+    assert messages({**table, "unless": [{"processes": "<2"}], "example": [*table["example"], {"clear": one}]}) == []
+
+
+def test_an_installed_flash_attn_is_used_where_it_is_asked_for() -> None:
+    table = changed(
+        packages={"transformers": ">=4.50.0,<4.51.0", "flash-attn": "*"}, fix=[{"upgrade": {"transformers": ">=4.57.1"}}]
+    )
+    table["example"][0]["hit"]["packages"]["flash-attn"] = "2.8.3"
+    (message,) = messages(table)
+    assert message.startswith("installing flash-attn does not use it")
+    asked = copy.deepcopy(table)
+    asked["when"]["features"] = ["flash-attention"]
+    asked["example"][0]["hit"]["features"] = ["flash-attention"]
+    assert messages(asked) == []
+    assert messages({**table, "effect": "install"}) == []
+    assert messages({**table, "errors": [{"exception": "ImportError", "message": "undefined symbol"}]}) == []
+
+
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
     assert messages(table) == []

@@ -35,7 +35,7 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(("name", "value", "on", "off"), [
     ("use_vllm", True, ("vllm",), None), ("use_vllm", "no", None, ("vllm",)), ("use_vllm", UNKNOWN, None, None), ("use_vllm", None, None, None),
-    ("fast_inference", True, ("vllm",), None), ("use_liger_kernel", True, ("liger",), None), ("packing", False, None, ("packing",)),
+    ("fast_inference", True, ("vllm", "vllm-lora"), None), ("use_liger_kernel", True, ("liger",), None), ("packing", False, None, ("packing",)),
     ("use_cache", False, ("no-cache",), None), ("use_cache", True, None, ("no-cache",)),
     ("gradient_checkpointing", "unsloth", ("gradient-checkpointing",), None), ("use_gradient_checkpointing", False, None, ("gradient-checkpointing",)),
     ("disable_gradient_checkpointing", True, None, ("gradient-checkpointing",)),
@@ -49,6 +49,9 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
     ("deepspeed", {"zero_optimization": {"stage": 0}}, ("deepspeed",), ("zero-1", "zero-2", "zero-3")),
     ("finetuning_type", "lora", ("peft",), None), ("finetuning_type", "full", None, ("peft",)),
     ("model_init_kwargs", {"use_cache": False}, ("no-cache",), None), ("use_unsloth", True, ("unsloth",), None),
+    ("attn_implementation", "flash_attention_2", ("flash-attention",), None), ("attn_implementation", "sdpa", None, ("flash-attention",)),
+    ("flash_attn", "fa2", ("flash-attention",), None), ("flash_attn", "auto", None, None), ("flash_attn", "disabled", None, ("flash-attention",)),
+    ("flash_attention", True, ("flash-attention",), None), ("attn_impl", "flash_attn", ("flash-attention",), None),
 ])  # fmt: skip
 def test_features(name: str, value: Any, on: tuple[str, ...] | None, off: tuple[str, ...] | None) -> None:
     found = said((name, value))

@@ -90,6 +90,41 @@ def test_features_that_few_rules_ask_for(text: str, on: set[str], script: Path) 
     assert set(read(script, text).workload.features or ()) == on
 
 
+@pytest.mark.parametrize(
+    ("call", "verdict"),
+    [
+        ("'m', attn_implementation='flash_attention_2'", True),
+        ("'m', attn_implementation='kernels-community/flash-attn'", True),
+        ("'m', use_flash_attention_2=True", True),
+        ("'m', attn_implementation='sdpa'", False),
+        ("'m'", False),  # FlashAttention is no default of transformers
+        ("'m', config=config", None),
+        ("'m', **options", None),
+        ("'m', attn_implementation=attention", None),
+    ],
+)
+def test_flash_attention_is_used_where_it_is_asked_for(call: str, verdict: bool | None, script: Path) -> None:
+    work = read(script, f"from transformers import AutoModel\nAutoModel.from_pretrained({call})").workload
+    feature = "flash-attention"
+    assert (feature in (work.features or ()), feature in (work.features_absent or ())) == (verdict is True, verdict is False)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("from vllm import LLM\nLLM('m', enable_lora=True)", True),
+        ("from vllm import LLM\nLLM('m')", False),
+        ("from vllm import LLM\nLLM('m', **options)", None),
+        ("from unsloth import FastLanguageModel as F\nF.from_pretrained('m', fast_inference=True)", True),
+        ("from unsloth import FastLanguageModel as F\nF.from_pretrained('m', fast_inference=False)", False),
+    ],
+)
+def test_adapters_that_vllm_applies(text: str, verdict: bool | None, script: Path) -> None:
+    work = read(script, text).workload
+    feature = "vllm-lora"
+    assert (feature in (work.features or ()), feature in (work.features_absent or ())) == (verdict is True, verdict is False)
+
+
 @pytest.mark.parametrize(("merges", "verdict"), [('["a b"]', False), ('[["a", "b"]]', True), ("[]", None)])
 def test_a_saved_tokenizer_shows_which_release_wrote_it(merges: str, verdict: bool | None, script: Path) -> None:
     (script.parent / "model").mkdir()
@@ -222,7 +257,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "on", "off"), [
-    ("from unsloth import FastLanguageModel as M\nM.from_pretrained('a', fast_inference=True)", {"vllm", "unsloth"}, {"unsloth-imported-late"}),
+    ("from unsloth import FastLanguageModel as M\nM.from_pretrained('a', fast_inference=True)", {"vllm", "vllm-lora", "unsloth"}, {"unsloth-imported-late"}),
     ("from unsloth import FastLanguageModel as M\nM.get_peft_model(m, use_gradient_checkpointing='unsloth')",
      {"peft", "gradient-checkpointing", "unsloth"}, {"unsloth-imported-late"}),
     ("from peft import LoraConfig\nLoraConfig(r=8)", {"peft"}, set()), ("from peft import LoraConfig\nif x:\n    LoraConfig(r=8)", set(), set()),
@@ -231,7 +266,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
     ("model.gradient_checkpointing_enable()", {"gradient-checkpointing"}, set()),
     ("if args.gc:\n    model.gradient_checkpointing_enable()", set(), set()), ("model.gradient_checkpointing_disable()", set(), {"gradient-checkpointing"}),
     ("model.config.use_cache = False", {"no-cache"}, set()), ("model.config.use_cache = True", set(), {"no-cache"}), ("x.use_cache = False", set(), set()),
-    ("from transformers import AutoModel\nAutoModel.from_pretrained('a', use_cache=False)", {"no-cache"}, set()),
+    ("from transformers import AutoModel\nAutoModel.from_pretrained('a', use_cache=False)", {"no-cache"}, {"flash-attention"}),
     ("model.generate(x, use_cache=False)", {"no-cache"}, set()), ("model.generate(x, use_cache=True)", set(), set()),
     ("import torch\nmodel = torch.compile(model)", {"torch-compile"}, set()), ("from trl import SFTTrainer\nSFTTrainer(packing=True)", {"packing"}, set()),
     ("from liger_kernel.transformers import apply_liger_kernel_to_llama as a\na()", {"liger"}, set()),
