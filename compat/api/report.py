@@ -54,7 +54,7 @@ def _loose(listing: Listing, matrix: Matrix) -> Iterator[str]:
         found = entry.distribution
         if found.name in concerned:
             yield (
-                f"{listing.file}:{entry.line}: {found.name}=={found.version} was not read: "
+                f"{entry.file or listing.file}:{entry.line}: {found.name}=={found.version} was not read: "
                 "no command that is understood installs it"
             )
 
@@ -210,10 +210,12 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     known, more = named_devices(known)
     asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
+    findings = (*findings, *conflicting_pins.judge(listing, known, asked))
+    if listing.branches:
+        findings = _with_branches(findings, listing, known, matrix, asked)
     part = part_name(listing)
     shown = tuple(
-        replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections))
-        for each in (*findings, *conflicting_pins.judge(listing, known, asked))
+        replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections)) for each in findings
     )
     whole = described(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
@@ -225,6 +227,26 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
         for each in unreached(whole, options)
     )
     return _Judgement(whole, shown, (*listing.notes, *notes, *more, *remarks, *assessed), part)
+
+
+def _with_branches(
+    findings: tuple[Finding, ...], listing: Listing, known: Environment, matrix: Matrix, asked: Requested
+) -> tuple[Finding, ...]:
+    """The findings, with those that hold if a command under a condition runs; they settle questions of the same rules."""
+    from compat.checks import conflicting_pins
+    from compat.checks.selections import judged_listing
+
+    held = {(each.rule, *sorted(each.packages.items())) for each in findings if each.verdict == "hit"}
+    more: list[Finding] = []
+    for branch in listing.branches:
+        taken = replace(listing, entries=branch.entries, edges=branch.edges, together=branch.together, branches=())
+        for each in (*judged_listing(taken, known, matrix, asked)[0], *conflicting_pins.judge(taken, known, asked)):
+            key = (each.rule, *sorted(each.packages.items()))
+            if each.verdict == "hit" and key not in held:
+                held.add(key)
+                more.append(replace(each, selections=(branch.label, *each.selections)))
+    settled = {each.rule for each in more}
+    return (*(each for each in findings if each.verdict == "hit" or each.rule not in settled), *more)
 
 
 def _advised(

@@ -50,9 +50,7 @@ class Workflow(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, _WORKFLOW)
         found = [_WorkflowJob(file, document, name, table).listing() for document, name, table in _workflow_jobs(file)]
-        kept = tuple(
-            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
-        )
+        kept = tuple(each for each in found if each.is_relevant)
         return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
 
     def collect(self, script: InstallScript) -> None:
@@ -184,9 +182,7 @@ class GitLab(InstallFormat):
         pipeline = _Pipeline(path, text)
         found = [pipeline.listing(name, table, self.kind) for name, table in pipeline.jobs()]
         outside = pipeline.outside()
-        kept = tuple(
-            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
-        )
+        kept = tuple(each for each in found if each.is_relevant)
         kept = kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",), unread=unread_installs(path, text)),)
         return tuple(replace(each, notes=(*each.notes, *outside), elsewhere=(*each.elsewhere, *outside)) for each in kept)
 

@@ -235,6 +235,7 @@ class Job:
         self._has_steps = self._has_steps or bool(read.steps)
         self._commands += read.others
         self.exported.update(read.exported)
+        self.files.loose += read.loose
         for number, problem in read.unread:
             self.files.not_read(f"{self.path}:{number}", problem)
         for number, remark in read.elsewhere:
@@ -322,7 +323,7 @@ class Job:
         """Whether anything was installed or should have been read, or the job trains or serves."""
         return (
             self._has_steps
-            or bool(self.files.unread or self.files.elsewhere)
+            or bool(self.files.unread or self.files.elsewhere or self.files.loose)
             or (self.workload is not None and is_job(self.workload))
         )
 
@@ -341,6 +342,7 @@ class Job:
     ) -> Listing:
         """Return the listing of the job; ``context`` is what the file itself specifies about the machine and Python."""
         entries, edges = self._installs.listed()
+        branches = self._installs.branches()
         python = context.python or self._installs.python
         exact = python if python is None or python.count(".") == 2 else None
         every = {**variables, **self.variables}
@@ -355,7 +357,7 @@ class Job:
             notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
             unread=tuple(map(printable, self.files.unread)),
             elsewhere=tuple(map(printable, self.files.elsewhere)), together=self._installs.together(),
-            stated=self._installs.stated(),
+            stated=self._installs.stated(), branches=branches, loose=tuple(self.files.loose),
         )  # fmt: skip
 
 

@@ -58,6 +58,16 @@ class Choice:
 
 
 @record(frozen=True)
+class Branch:
+    """What is installed if a branch of the file's commands runs. ``label`` says where it is."""
+
+    label: str
+    entries: tuple[Entry, ...]
+    edges: tuple[Edge, ...] | None
+    together: tuple[frozenset[tuple[str, str]], ...]
+
+
+@record(frozen=True)
 class Listing:
     """What one file (or one of its stages or services, named by ``label``) installs.
 
@@ -75,6 +85,7 @@ class Listing:
     are notes, and with ``--strict`` like ``unread``.
     ``stated`` are all (name, version) pins that commands state, also those that a later one replaces. ``loose`` are pins in the
     text that nothing which was read accounts for: those of packages that findings can concern are like ``unread``.
+    ``branches`` are what is installed instead of ``entries`` if a command under a condition runs, one condition at a time.
     """
 
     file: str
@@ -97,6 +108,12 @@ class Listing:
     together: tuple[frozenset[tuple[str, str]], ...] = ()
     stated: frozenset[tuple[str, str]] = frozenset()
     loose: tuple[Entry, ...] = ()
+    branches: tuple[Branch, ...] = ()
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether anything is installed, trains or serves, or was not read."""
+        return bool(self.entries or self.unread or self.elsewhere or self.loose or self.context.workload is not None)
 
     def has_one_command(self, packages: Mapping[str, str | None]) -> bool:
         """Whether one install command pins all of these releases, so that installers refuse what one requires of another."""

@@ -124,6 +124,7 @@ class NotebookSteps:
         elif lines:
             read = ShellSteps(lines, self._where, written=written, computed=self._values.computed, opened=self.files.text)
             into.extend(read.steps)
+            self.files.loose += read.loose
             for _, problem in read.unread:
                 self.unread[self._cell.number] = problem
             for _, remark in read.elsewhere:
@@ -283,6 +284,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
         )
     workload = None if facts is None else _launched(facts.workload, alone=not started)
     entries, edges = installs.listed()
+    branches = installs.branches()
     version = _word(info, "version")
     variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}
     return (
@@ -295,7 +297,7 @@ def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
             notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
             unread=tuple(map(printable, files.unread)),
             elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
-            stated=installs.stated() | steps.alternatives(),
+            stated=installs.stated() | steps.alternatives(), branches=branches, loose=tuple(files.loose),
         ),
     )  # fmt: skip
 

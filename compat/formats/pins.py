@@ -53,13 +53,14 @@ def with_loose(path: str, kind: str, lines: Iterable[NumberedLine], found: Seque
     """Return the listings; the first has the pins of the lines that none of them accounts for."""
     stated = {pin for listing in found for pin in listing.stated}
     stated |= {(entry.distribution.name, entry.distribution.version or "") for each in found for entry in each.entries}
-    loose = tuple(_loose(lines, {(name, _plain(version)) for name, version in stated}))
-    if not loose:
+    left = tuple(loose(lines, {(name, _plain(version)) for name, version in stated}))
+    if not left:
         return tuple(found)
-    return (replace(found[0], loose=loose), *found[1:]) if found else (Listing(path, kind, loose=loose),)
+    return (replace(found[0], loose=(*found[0].loose, *left)), *found[1:]) if found else (Listing(path, kind, loose=left),)
 
 
-def _loose(lines: Iterable[NumberedLine], stated: Collection[tuple[str, str]]) -> Iterator[Entry]:
+def loose(lines: Iterable[NumberedLine], stated: Collection[tuple[str, str]]) -> Iterator[Entry]:
+    """Yield the pins of the lines that are not among the stated ones."""
     left = _MOST
     seen: set[tuple[str, str]] = set()
     for number, line in lines:

@@ -189,9 +189,7 @@ class Makefile(InstallFormat):
             label = f"target {targets[-1].name}"
             containers = [replace(each, label=f"{label}, {each.label}") for each in container_listings(job, self.kind)]
             found += [job.listing(self.kind, label=label, context=Environment()), *containers]
-        kept = tuple(
-            each for each in found if each.entries or each.unread or each.elsewhere or each.context.workload is not None
-        )
+        kept = tuple(each for each in found if each.is_relevant)
         if kept:
             return kept
         job = Job(path)

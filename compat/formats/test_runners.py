@@ -246,7 +246,7 @@ class Nox(InstallFormat):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = _NoxFile(path, text)
         found = tuple(file.listing(session, self.kind) for session in file.sessions)
-        kept = tuple(each for each in found if each.entries or each.unread or each.elsewhere)
+        kept = tuple(each for each in found if each.is_relevant)
         return kept or (Listing(path, self.kind, notes=(f"{path}: no session installs a package by name",)),)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:

@@ -88,3 +88,69 @@ def test_pins_in_places_that_are_not_understood(name: str, text: str, capsys: py
 )  # fmt: skip
 def test_pins_that_are_read_or_only_mentioned(name: str, text: str) -> None:
     assert checked(name, text) == 0
+
+
+TASKS = f"pip install {BAD}"
+FUNCTION = f"def setup(c):\n  c.run('{TASKS}')\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("tox -e a", "tox.ini", f"[testenv]\ndeps =\n  {PINS[0]}\n  {PINS[1]}\n"), ("python -m tox", "tox.toml", f"[env_run_base]\ndeps = {list(PINS)}\n"),
+        ("tox", "pyproject.toml", f"[tool.tox.env_run_base]\ndeps = {list(PINS)}\n"), ("nox -s a", "noxfile.py", f"import nox\n@nox.session\ndef a(s):\n  s.install{PINS}\n"),
+        ("just setup", "Justfile", f"setup:\n  {TASKS}\n"), ("task setup", "Taskfile.yaml", f"version: '3'\ntasks: {{setup: {{cmds: ['{TASKS}']}}}}\n"),
+        ("inv setup", "tasks.py", f"from invoke import task\n@task\n{FUNCTION}"), ("doit", "dodo.py", f"def task_a():\n  return {{'actions': ['{TASKS}']}}\n"),
+        ("poe setup", "pyproject.toml", f"[tool.poe.tasks]\nsetup = '{TASKS}'\n"), ("pdm run setup", "pyproject.toml", f"[tool.pdm.scripts]\nsetup = '{TASKS}'\n"),
+        ("hatch run setup", "pyproject.toml", f"[tool.hatch.envs.default]\ndependencies = {list(PINS)}\n"), ("pixi run setup", "pixi.toml", f"[tasks]\nsetup = '{TASKS}'\n"),
+        ("npm run setup", "package.json", json.dumps({"scripts": {"setup": TASKS}})), ("dvc repro", "dvc.yaml", f"stages: {{a: {{cmd: '{TASKS}'}}}}\n"),
+        ("python -m tools.install", "tools/install.py", f"import subprocess\ncmd = '{TASKS}'\nsubprocess.run(cmd, shell=True)\n"),
+        ("python install.py", "install.py", f"def pip(*a): ...\npip('install', *{PINS})\n"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("started_from", ["run.sh", "Dockerfile", "ci.yml", "Makefile"])
+def test_pins_in_files_that_a_command_starts(
+    started_from: str, command: str, name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
+    around = {
+        "run.sh": f"{command}\n", "Dockerfile": f"FROM python:3.11\nCOPY . .\nRUN {command}\n",
+        "ci.yml": f"{STEPS}    - run: {command}\n", "Makefile": f"a:\n\t{command}\n",
+    }  # fmt: skip
+    assert checked(started_from, around[started_from]) == 3
+    assert f"{name}:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"if x; then\n  pip install {BAD}\nfi\n", f"pip show trl || pip install {BAD}\n", f"[ -d x ] && pip install {BAD}\n",
+        f"case $1 in\n a) pip install {BAD};;\n *) pip install torch;;\nesac\n", f"pip install {PINS[0]}\nif x; then pip install {PINS[1]}; fi\n",
+        f"if x; then pip install {BAD}; else pip install transformers==4.52.4 trl==0.18.0; fi\n",
+        f"if x; then\n  if y; then pip install {BAD}; fi\nfi\n", f"pip install transformers==4.52.4 trl==0.18.0\nif x; then pip install {PINS[0]}; fi\n",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["run.sh", "Dockerfile", "ci.yml"])
+def test_a_branch_is_judged_as_if_it_ran(name: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "Dockerfile":
+        text = f"FROM python:3.11\nRUN <<E\n{text}E\n"
+    elif name == "ci.yml":
+        text = f"{STEPS}    - run: |\n" + "".join(f"        {line}\n" for line in text.splitlines())
+    assert checked(name, text) == 1
+    assert name == "Dockerfile" or "the branch on line" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if x; then pip install transformers==4.52.4; else pip install trl==0.15.2 transformers==4.46.0; fi\n",
+        f"if x; then pip install {PINS[0]}; else pip install {PINS[1]}; fi\n",
+    ],
+)  # fmt: skip
+def test_branches_that_exclude_each_other_are_not_mixed(text: str) -> None:
+    assert checked("run.sh", text) == 0
+
+
+def test_too_many_branches_are_undecided() -> None:
+    assert checked("run.sh", "".join(f"if x{n}; then pip install torch==2.{n % 7}.0; fi\n" for n in range(150))) == 3

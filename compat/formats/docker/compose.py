@@ -309,7 +309,7 @@ def _built(file: JobFile, document: Document, build: Value, job: Job, name: str)
             opened = WorkingFolders(file.path).open(posixpath.normpath(dockerfile), None, "build")
             path, text = opened[0], opened[1].decode("utf-8", "replace")
         for each in read_dockerfile(path, text, arguments, texts["target"] or None):
-            if each.entries or each.unread or each.elsewhere or each.context.workload is not None:
+            if each.is_relevant:
                 entries = tuple(replace(entry, file=entry.file or path) for entry in each.entries)
                 label = name if each.label is None else f"{name}, {each.label}"
                 yield replace(each, file=file.path, kind="compose", entries=entries, label=label)

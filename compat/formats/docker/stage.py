@@ -25,7 +25,7 @@ from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.installs.unread import made_commands, mentions_install, unread_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Line
-from compat.formats.listing import Entry
+from compat.formats.listing import Branch, Entry
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Distribution, Environment, normalized
 from compat.records import replace
@@ -101,6 +101,7 @@ class ImageFiles(InstallFiles):
             self.notes = dict(parent.notes)
             self.unread = dict(parent.unread)
             self.elsewhere = dict(parent.elsewhere)
+            self.loose = list(parent.loose)
 
     def place(self, name: str, directory: str | None = None) -> str:
         """Return the absolute path in the image, resolved against the working directory."""
@@ -158,6 +159,7 @@ class Stage:
         self.other_shell: bool = parent is not None and parent.other_shell
         """Whether ``RUN`` passes its text to something else than a shell."""
         self.triggers: list[Instruction] = []
+        self.branches: tuple[Branch, ...] = () if parent is None else parent.branches
         self.files: ImageFiles = ImageFiles(path, context, None if parent is None else parent.files)
         self.installs: Installs = Installs(self.files) if parent is None else parent.installs.copied(self.files)
         self.system: str | None = None if parent is None else parent.system
@@ -257,7 +259,7 @@ class Run:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         if mentions_compiler(text):
             self.stage.no_compiler = False
-        before = self.stage.installs.changes
+        before, installed = self.stage.installs.changes, self.stage.installs.copied(self.stage.files)
         is_skipped = False
         if instruction.words is not None:
             commands = [ShellCommand(list(instruction.words), {}, {}, None)]
@@ -271,6 +273,16 @@ class Run:
             self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
+            self._branches(text, known, installed)
+
+    def _branches(self, text: str, known: Mapping[str, str], installed: Installs) -> None:
+        """Keep what each branch installs on top of what was installed before."""
+        first = self.instruction.line
+        lines = [(first, each) for each in text.split("\n")]
+        steps = ShellSteps(lines, lambda _: f"{self.stage.path}:{first}", known).steps
+        alone = installed.copied(self.stage.files)
+        alone.run(steps)
+        self.stage.branches += alone.branches(installed)
 
     def read_start(self, words: Sequence[str]) -> None:
         """Apply what the command of the container installs when it starts; a script of the project is only named."""
@@ -343,6 +355,9 @@ class Run:
             self._run_lines([(line, each) for each in text.split("\n")], name, line, command)
         elif (unread := unread_install(command, self.stage.files.text)) is not None:
             line = self.places.line_of((name,))
+            self.stage.files.loose += unread.pins
+            if not unread.text:
+                return
             if unread.elsewhere:
                 self.stage.files.not_here(f"{self.stage.path}:{line}", unread.text)
             else:
@@ -385,6 +400,7 @@ class Run:
         where = f"{self.stage.path}:{line}"
         read = ShellSteps(lines, lambda _: where, command.variables, opened=self.stage.files.text)
         self.stage.installs.run(read.steps)
+        self.stage.files.loose += read.loose
         for _, problem in read.unread:
             self.stage.not_read(line, f"{script}: {problem}")
         for _, remark in read.elsewhere:

@@ -137,6 +137,8 @@ class InstallFiles:
         self.notes: dict[str, None] = {}
         self.unread: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
+        self.loose: list[Entry] = []
+        """Pins that nothing which was read accounts for."""
         self.written: dict[str, Opened] = {}
         """Files that the text being read creates, by name without folder."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}

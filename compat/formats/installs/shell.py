@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from compat.formats.installs.command import install_of, with_inline
+from compat.formats.installs.runners import Opener
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.unread import Opener, made_commands, mentions_install, started_script, unread_install
+from compat.formats.installs.unread import made_commands, mentions_install, started_script, unread_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Install, Line
+from compat.formats.listing import Entry
 from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
@@ -33,7 +35,8 @@ class ShellSteps:
     """What the lines of a script do.
 
     ``steps`` are the install commands; ``others`` the other commands in order, each with its line; ``unread`` lists, by
-    line, what was not read and may install something, and ``elsewhere`` what something outside the project decides.
+    line, what was not read and may install something, and ``elsewhere`` what something outside the project decides. ``loose``
+    are the pins in files that its commands start.
     ``exported`` are the known variables that later commands see.
     ``written`` are the lines of the file that contain the whole script; ``files`` are the files that its commands write: their
     text and the line that writes it. ``computed`` are variables set to something unknown; the script adds its own.
@@ -53,6 +56,7 @@ class ShellSteps:
         self.others: list[tuple[ShellCommand, int]] = []
         self.unread: list[tuple[int, str]] = []
         self.elsewhere: list[tuple[int, str]] = []
+        self.loose: list[Entry] = []
         self._where = where
         self._depth = depth
         self._given = variables
@@ -164,7 +168,9 @@ class ShellSteps:
             known = {**self._given, **found.variables, **found.exported}
             frame.current.extend(self._inner(inner, line, known, lines if own else self._written))
         elif (unread := unread_install(found, self._opened)) is not None:
-            (self.elsewhere if unread.elsewhere else self.unread).append((line, unread.text))
+            self.loose += unread.pins
+            if unread.text:
+                (self.elsewhere if unread.elsewhere else self.unread).append((line, unread.text))
         self.others.append((found, line))
 
     def _handed(self, command: ShellCommand) -> str | None:
@@ -210,6 +216,7 @@ class ShellSteps:
         read = ShellSteps(lines, self._where, known, self._depth + 1, written, self._reader.computed, self._opened)
         self.unread += read.unread
         self.elsewhere += read.elsewhere
+        self.loose += read.loose
         return read.steps
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from compat.formats.installs.words import Command, LockInstall, from_index, is_given
-from compat.formats.listing import Edge, Entry, Listing
+from compat.formats.listing import Branch, Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained, forced, not_together
 from compat.model import Distribution, Source, is_release, normalized
 from compat.records import record, replace
@@ -80,6 +81,9 @@ class Installs:
     def __init__(self, files: InstallFiles, around: Installs | None = None) -> None:
         self._files = files
         self._around = around
+        self._taken: Mapping[int, int] = {}
+        """The branch that runs, by the id of its alternatives; of others it is unknown which one does."""
+        self._done: list[Step | Listing] = []
         self._changed: dict[str, tuple[Entry, ...]] = {}
         """The entries of a distribution: several if they have markers, none if it was uninstalled."""
         self.locks: dict[str, Listing] = {} if around is None else around.locks
@@ -112,14 +116,39 @@ class Installs:
     def run(self, steps: Iterable[Step]) -> None:
         """Apply commands and branches in order."""
         for step in steps:
-            if isinstance(step, Alternatives):
+            self._done.append(step)
+            if isinstance(step, Alternatives) and id(step) in self._taken:
+                self.run(step.branches[self._taken[id(step)]])
+            elif isinstance(step, Alternatives):
                 self._branch(step)
             else:
                 self.install(step, Places(step.lines).of)
 
     def lock(self, listing: Listing) -> None:
         """Install what a listing has."""
+        self._done.append(listing)
         self._lock((listing,))
+
+    def branches(self, before: Installs | None = None) -> tuple[Branch, ...]:
+        """Return what is installed for each branch of a condition if it runs, and differs from what is without knowing it.
+
+        ``before`` is what was installed before the commands of this one.
+        """
+        paths = list(islice(_paths(self._done, {}), _MOST_BRANCHES + 1))
+        if len(paths) > _MOST_BRANCHES:
+            self._files.not_read(self._files.path, f"only the first {_MOST_BRANCHES} branches were judged")
+        found: dict[tuple[object, ...], Branch] = {_asked(self._listed()[0]): Branch("", (), None, ())}
+        for line, taken in paths[:_MOST_BRANCHES]:
+            world = Installs(self._files) if before is None else before.copied(self._files)
+            world._taken = taken
+            for step in self._done:
+                if isinstance(step, Listing):
+                    world.lock(step)
+                else:
+                    world.run((step,))
+            entries, edges = world._listed()
+            found.setdefault(_asked(entries), Branch(f"the branch on line {line}", entries, edges, world.together()))
+        return tuple(found.values())[1:]
 
     def entries(self) -> tuple[Entry, ...]:
         """Return what is installed by name, in the order of the effective statements."""
@@ -130,6 +159,9 @@ class Installs:
         for name, (copies, text) in self._unsure.items():
             if self._changed.get(name) == copies:
                 self._files.note(self._files.path, text)
+        return self._listed()
+
+    def _listed(self) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
         if not self.locks:
             return self.entries(), None
         from compat.formats.installs.files import combined
@@ -270,6 +302,20 @@ class Installs:
         return merged
 
 
+_MOST_BRANCHES = 60
+
+
+def _paths(steps: Sequence[Step | Listing], outer: Mapping[int, int]) -> Iterator[tuple[int, dict[int, int]]]:
+    """Yield each branch that installs something: the first line in it, and the choices that lead to it."""
+    for step in steps:
+        for at, branch in enumerate(step.branches) if isinstance(step, Alternatives) else ():
+            taken = {**outer, id(step): at}
+            first = next((each for each in branch if isinstance(each, Command)), None)
+            if first is not None and first.lines:
+                yield first.lines[0][0], taken
+            yield from _paths(branch, taken)
+
+
 def _forced(entry: Entry, overrides: Sequence[Entry]) -> Entry:
     """Return the entry after the last override of its distribution."""
     return forced(entry, overrides[-1].distribution, f"{overrides[-1].file}:{overrides[-1].line}") if overrides else entry
@@ -279,6 +325,10 @@ def _key(entry: Entry) -> tuple[str | None, str | None, str | None]:
     found = entry.distribution
     direct = None if _kind(found.source) in ("index", "nightly", "") else repr(found.source)
     return found.version, found.specifier, direct or (repr(found.marker) if found.marker else None)
+
+
+def _asked(entries: Sequence[Entry]) -> tuple[object, ...]:
+    return tuple((each.distribution.name, *_key(each)) for each in entries)
 
 
 def _kind(source: Source | None) -> str:

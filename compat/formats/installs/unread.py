@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.command import is_pip_name
+from compat.formats.installs.runners import started_files
 from compat.formats.installs.words import is_unresolved
 from compat.records import record
 from compat.syntax.makefile import MakeText
 from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, shell_script, unwrapped
 
 if TYPE_CHECKING:
+    from compat.formats.installs.runners import Opener
+    from compat.formats.listing import Entry
     from compat.syntax.shell_commands import ShellCommand
 
 _INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
 _HARMLESS = (
     *ELSEWHERE, "cat", "tee", "grep", "sed", "which", "test", "[", "[[", "apt", "apt-get", "apk", "dnf", "microdnf", "yum",
-    "zypper", "brew", "npm", "rm", "ls",
+    "zypper", "brew", "rm", "ls",
 )  # fmt: skip
 """Programs to which the name of an installer is data, or a package of the system."""
 _RUNS_TEXT = (
@@ -34,8 +37,6 @@ _IN_PYTHON = re.compile(
     r"\bpip[\d.]*[\"',\s]+(?:-\S+\s+)*install\b|\bpip(?:\._internal(?:\.\w+)*)?\.?main\(\s*\[\s*[\"']install"
 )
 """A call in Python code that starts an installer; the same words in a message are none."""
-_RECIPES = {"just": "justfile", "task": "Taskfile.yml", "invoke": "tasks.py"}
-"""The files of programs that run commands by name, in formats that are not read."""
 _LOADED = re.compile(r"(?:\$\(|<\(|`)\s*(?:curl|wget)\s")
 _DOWNLOADERS = ("curl", "wget")
 
@@ -52,14 +53,14 @@ def installs_from_code(text: str) -> bool:
 
 @record(frozen=True)
 class Unread:
-    """What a command installs without being read, as a remark; ``elsewhere``: something outside the project decides it."""
+    """What a command installs without being read, as a remark; ``elsewhere``: something outside the project decides it.
+
+    ``pins`` are those in the files that it starts; without a text there is nothing else to say.
+    """
 
     text: str
     elsewhere: bool = False
-
-
-Opener: TypeAlias = Callable[[str, "str | None", str], "str | None"]
-"""Returns the text of a file of the project by its name, the working directory and the purpose; ``None`` if there is none."""
+    pins: tuple[Entry, ...] = ()
 
 
 def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
@@ -83,11 +84,18 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
         return Unread(f"what the script that {name} downloads installs was not read", elsewhere=True)
     if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
-    for file in filter(None, (_python_file(name, rest), _RECIPES.get(name))):
-        text = opened(file, command.directory, "installs")
-        if text and (installs_from_code(text) if file.endswith(".py") else mentions_install(text)):
-            return Unread(f"what {file} installs was not read")
-    return None
+    return _of_started(command, opened)
+
+
+def _of_started(command: ShellCommand, opened: Opener) -> Unread | None:
+    """Return what the files that a command starts install."""
+    pins: list[Entry] = []
+    text, elsewhere = "", False
+    for file in started_files(command.words, command.directory, opened):
+        pins += file.pins
+        if not text and (installs_from_code(file.text) if file.is_python else mentions_install(file.text)):
+            text, elsewhere = f"what {file.name} installs was not read", file.is_read
+    return Unread(text, elsewhere, tuple(pins)) if text or pins else None
 
 
 def _is_installer(word: str) -> bool:
@@ -126,15 +134,6 @@ def _is_missing(name: str, command: ShellCommand, opened: Opener) -> bool:
     if is_unresolved(name) or name.startswith(("/", "~", "<(")) or not name.endswith((".sh", ".bash")):
         return False
     return opened(name, command.directory, "source") is None
-
-
-def _python_file(name: str, words: Sequence[str]) -> str | None:
-    """Return the Python file that a command runs."""
-    if name.endswith(".py"):
-        return words[0]
-    if not is_python(name):
-        return None
-    return next((word for word in words[1:] if not word.startswith("-")), None)
 
 
 # --- Files of the project that a command starts, as shell text.
