@@ -1,13 +1,17 @@
 """``make fixes-corpus``: published files × targets that break them: fixed, checked again, given to uv.
 
 Every pair is a copy of its own. ``compat check`` says whether an error holds there, ``compat fix --write`` fixes it, and
-``check`` looks again. A lock file has nothing beside it here: its plan is what counts.
+``check`` looks again: then it is *fixed*. A lock has the project of the same commit beside it, if that was published, too;
+without one its plan can only be printed, and it is *planned* if our evaluator and uv accept the plan. The commands that are
+printed with a plan are given to uv with ``--dry-run``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from compat.index.configuration import uv_binary
 from scripts.golden_inputs import SHARED
 
 FILES = SHARED / "corpus" / "files"
@@ -27,6 +32,9 @@ TARGETS = (
     ("--gpu", "H100:2", "--task", "grpo"),
 )  # fmt: skip
 SECONDS = 150
+PLATFORM = "x86_64-manylinux_2_35"
+KEPT_FROM_IT = {"Failed to fetch": "index not reached", "no usable wheels": "needs a build", "Building source": "needs a build",
+                "error sending request": "index not reached", "Git operation failed": "repository not reached"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,7 @@ class End:
     word: str
     why: str
     seconds: float
+    installs: str = ""
 
 
 def compat(*words: str, seconds: int = SECONDS, folder: Path) -> tuple[int, str, str]:
@@ -46,6 +55,25 @@ def compat(*words: str, seconds: int = SECONDS, folder: Path) -> tuple[int, str,
     except subprocess.TimeoutExpired:
         return 124, "", f"no answer within {seconds} s"
     return done.returncode, done.stdout, done.stderr.strip()
+
+
+def installs(commands: list[str], python: str, folder: Path) -> str:
+    """Return what uv says of the printed commands, if they install something: "yes", "no" or what kept it from it."""
+    words = [shlex.split(each) for each in commands if each.startswith("uv pip install")]
+    uv = uv_binary()
+    if not words or uv is None:
+        return ""
+    with tempfile.TemporaryDirectory() as empty:
+        for each in words:
+            target = ("--dry-run", "--target", empty, "--no-build", "--python-version", python, "--python-platform", PLATFORM)
+            done = subprocess.run(
+                [uv, *each[1:], *target], capture_output=True, text=True, timeout=SECONDS, check=False, cwd=folder
+            )
+            if done.returncode:
+                said = " ".join(done.stderr.split())
+                known = (why for mark, why in KEPT_FROM_IT.items() if mark in said)
+                return next(known, f"no: {said[:300]}")
+    return "yes"
 
 
 def named(path: Path) -> str:
@@ -67,6 +95,9 @@ def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End 
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         file = shutil.copyfile(path, folder / named(path)).name
+        repository = path.name.rpartition("__")[0]
+        for beside in (FILES / "pyproject").glob(f"{repository}__pyproject.toml") if path.name.endswith("uv.lock") else ():
+            shutil.copyfile(beside, folder / "pyproject.toml")
         before = errors(file, target, folder)
         if not before:
             return None
@@ -77,7 +108,8 @@ def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End 
             return End(
                 "no answer" if code == 124 else f"exit {code}", problem.splitlines()[-1][:150] if problem else "", seconds
             )
-        plan = json.loads(out)["plan"]
+        report = json.loads(out)
+        plan = report["plan"]
         moved = ", ".join(f"{each['name']} {each['from']}→{each['to']}" for each in plan["changes"] if not each["implied"])
         if not plan["changes"]:
             said = (
@@ -87,11 +119,16 @@ def ended(path: Path, target: tuple[str, ...], options: tuple[str, ...]) -> End 
             return End(word, said[:150], seconds)
         if plan["left"]:
             return End("partly", f"{moved[:100]}; left {', '.join(plan['left'])}", seconds)
+        accepted = plan["verified"]["uv"]
+        python = re.sub(r"Python ([\d.]+).*", r"\1", plan["target"][0])
+        run = installs(plan["commands"], python, folder)
         if "the plan is only printed" in problem:
-            return End("fixed" if plan["verified"]["uv"] else "not accepted", f"{moved[:100]} (plan)", seconds)
+            return End("planned" if accepted else "not accepted", moved[:100], seconds, run)
         after = errors(file, target, folder)
-        word = "fixed" if after == 0 and plan["verified"]["uv"] else "not accepted" if after == 0 else f"still {after} errors"
-        return End(word, moved[:150] or str(plan["verified"]["uv"]), seconds)
+        if "not updated: " in problem:
+            return End("lock left", f"{moved[:100]}; {problem.partition('not updated: ')[2][:150]}", seconds, run)
+        word = "fixed" if after == 0 and accepted else "not accepted" if after == 0 else f"still {after} errors"
+        return End(word, f"{moved[:150] or accepted}{' (locked)' if plan['verified'].get('lock') else ''}", seconds, run)
 
 
 def pairs() -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -108,15 +145,21 @@ def main() -> int:
     arguments = parser.parse_args()
     number, _, parts = arguments.part.partition("/")
     counted: Counter[str] = Counter()
+    installable: Counter[str] = Counter()
     for at, (path, target) in enumerate(pairs()):
         if at % int(parts) != int(number) - 1:
             continue
         end = ended(path, target, tuple(arguments.option))
         if end is not None:
             counted[end.word] += 1
-            print(f"{end.word:15}{end.seconds:6.1f} s  {path.name}  {' '.join(target)}: {end.why}", flush=True)
+            installable[end.installs.partition(":")[0]] += end.installs != ""
+            said = f" [uv pip install: {end.installs}]" if end.installs not in ("", "yes") else ""
+            print(f"{end.word:15}{end.seconds:6.1f} s  {path.name}  {' '.join(target)}: {end.why}{said}", flush=True)
     total = sum(counted.values())
     print(f"{counted['fixed']} of {total} fixed; " + ", ".join(f"{count} {word}" for word, count in counted.most_common()))
+    print(
+        "printed commands that uv would install: " + ", ".join(f"{count} {word}" for word, count in installable.most_common())
+    )
     return 0
 
 

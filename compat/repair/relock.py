@@ -7,6 +7,7 @@ interpreter of an environment that may be inspected is started.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,6 +15,9 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import tomlkit
 
 from compat.formats.edit.files import Edit
 from compat.formats.registry import Relocking
@@ -31,7 +35,12 @@ _METADATA = "pyproject.toml"
 _NOT_OURS = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_WORKING_DIR", "UV_LOCKED", "UV_FROZEN",
              "UV_PYTHON", "UV_NO_SYNC")  # fmt: skip
 """Variables that would make uv look at another project or interpreter, or refuse to lock."""
+_DYNAMIC = re.compile(r"""["']version["']""")
+_GIVEN = "0+compat.gives.it"
+_GIVEN_LINE = re.compile(rb'(\nname = "[^"\n]{1,200}"\n)version = "0\+compat\.gives\.it"\n')
 _REFUSED = "No solution found"
+_BUILDS = re.compile(r"Failed to (?:build|inspect|create)[^`]{0,99}`([^`@]{1,99})")
+"""What uv says if it cannot build something."""
 _WITHOUT_BUILDING = "--no-build"
 
 
@@ -52,12 +61,14 @@ def relocked(
     uv = uv_binary()
     if uv is None:
         return Relocked(None, "uv was not found")
+    if os.name != "posix":
+        return Relocked(None, "only done on Linux and macOS, where uv can be kept from building the project")
     with tempfile.TemporaryDirectory(prefix="compat-lock-") as place:
         try:
             folder = _copied(place, how, edits)
             interpreter = _interpreter(place, requires_python, target)
-        except OSError as problem:
-            return Relocked(None, f"its project could not be copied: {problem.strerror or problem}")
+        except (OSError, ValueError) as problem:  # also no TOML, or no UTF-8
+            return Relocked(None, f"its project could not be copied: {problem}")
         command = [uv, *how.words, _WITHOUT_BUILDING, "--quiet", "--color", "never", *(["--offline"] if offline else [])]
         command += ["--python", interpreter, *_target(how, target)]
         try:
@@ -65,13 +76,15 @@ def relocked(
                 command, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=_SECONDS, check=False
             )  # fmt: skip
             written = os.path.relpath(os.path.realpath(path), os.path.realpath(how.folder or "."))
-            after = Path(folder, written).read_bytes() if done.returncode == 0 else b""
+            after = _without_given(Path(folder, written).read_bytes()) if done.returncode == 0 else b""
         except subprocess.TimeoutExpired:
             return Relocked(None, f"uv did not answer within {_SECONDS} s")
         except OSError as problem:
             return Relocked(None, f"uv cannot be run: {problem.strerror or problem}")
         if done.returncode:
             said = " ".join(done.stderr.replace(place, "").split())
+            if (built := _BUILDS.search(said)) is not None:
+                return Relocked(None, f"uv would have to build {built[1].strip()} in order to know what it requires")
             return Relocked(None, excerpt(said, 400), _REFUSED in said and not offline)
     return Relocked(Edit(path, content, after))
 
@@ -92,7 +105,28 @@ def _copied(place: str, how: Relocking, edits: Iterable[Edit]) -> str:
             Path(to).write_bytes(edited[path])
         else:
             shutil.copyfile(path, to)
+        if os.path.basename(path) == _METADATA:
+            _give_version(Path(to))
     return here
+
+
+def _give_version(path: Path) -> None:
+    """Give a project a version whose version is computed by its build backend: uv would have to build it, and locks none."""
+    text = path.read_text(encoding="utf-8")
+    if not _DYNAMIC.search(text):
+        return
+    document = tomlkit.parse(text)
+    project: Any = document.get("project")
+    dynamic = project.get("dynamic") if isinstance(project, dict) else None
+    if isinstance(dynamic, list) and "version" in dynamic and isinstance(project, dict) and "version" not in project:
+        dynamic.remove("version")
+        project["version"] = _GIVEN
+        path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def _without_given(lock: bytes) -> bytes:
+    """The lock without versions that were given: uv locks no version of a project whose version is computed."""
+    return _GIVEN_LINE.sub(rb"\1", lock)
 
 
 def _read_of(path: str) -> Iterable[str]:
@@ -103,27 +137,29 @@ def _read_of(path: str) -> Iterable[str]:
 
 _STAND_IN = """\
 import json, subprocess, sys
-found = json.loads(subprocess.run([sys.executable, *sys.argv[2:]], stdout=subprocess.PIPE, check=True).stdout)
-python = sys.argv[1]
+program, python, *asked = sys.argv[1:]
+if "get_interpreter_info" not in " ".join(asked):
+    sys.exit("compat starts no build")
+found = json.loads(subprocess.run([sys.executable, *asked], stdout=subprocess.PIPE, check=True).stdout)
+found.update(sys_executable=program, sys_base_executable=program)
 found["markers"].update(python_full_version=python, implementation_version=python, python_version=python.rpartition(".")[0])
 print(json.dumps(found))
 """
 
 
 def _interpreter(place: str, requires: str | None, target: Target) -> str:
-    """The interpreter that uv asks about itself, whose version must be one that the project supports.
+    """The interpreter that uv asks about itself: a stand-in that answers for compat's own, and does nothing else.
 
-    It is the one that runs compat. If that has another version, a stand-in gives the target's as its own. As nothing is
-    built, uv needs no more of it, and searches neither the machine nor an environment that may be inspected.
+    ``--no-build`` does not keep uv from building the project and other local ones. This does: whatever uv starts to build
+    something ends at once. If the project excludes compat's Python, the stand-in gives the target's version as its own, so that
+    uv searches neither the machine nor an environment that may be inspected.
     """
     own = ".".join(map(str, sys.version_info[:3]))
-    if requires is None or admits(requires, own) or os.name != "posix":
-        return sys.executable
-    versions = (target.python, f"{target.minor}.{_LAST_PATCH}")
-    version = next((each for each in versions if admits(requires, each)), target.python)
+    versions = (own, target.python, f"{target.minor}.{_LAST_PATCH}")
+    version = next((each for each in versions if requires is None or admits(requires, each)), own)
     program, script = Path(place, "python3"), Path(place, "stand_in.py")
     script.write_text(_STAND_IN, encoding="utf-8")
-    words = shlex.join([sys.executable, "-I", str(script), version])
+    words = shlex.join([sys.executable, "-I", str(script), str(program), version])
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
     program.chmod(0o700)
     return str(program)

@@ -128,6 +128,53 @@ def test_nothing_is_built_to_lock(fix: Run, tmp_path: Path) -> None:
     assert (tmp_path / "uv.lock").read_text() == lock
 
 
+BACKEND = """\
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+STARTED = """\
+import pathlib
+pathlib.Path({marker!r}).touch()
+def prepare_metadata_for_build_editable(folder, settings=None):
+    made = pathlib.Path(folder, "mine-1.dist-info")
+    made.mkdir()
+    (made / "METADATA").write_text({metadata!r})
+    return made.name
+build_editable = build_wheel = None
+"""
+
+
+def test_the_project_is_never_built(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    # uv lock --no-build runs the build backend of a project whose metadata is computed; its code may be anything
+    requires = "".join(f"Requires-Dist: {each}\n" for each in ("torch>=2.6,<2.7", "transformers==4.57.1", "trl==0.17.0"))
+    metadata = f"Metadata-Version: 2.1\nName: mine\nVersion: 1\nRequires-Python: >=3.10\n{requires}"
+    text = PROJECT.format(url=index.url) + BACKEND
+    _, lock = locked(tmp_path, text)
+    marker = tmp_path / "cache" / "started"
+    (tmp_path / "backend.py").write_text(STARTED.format(marker=str(marker), metadata=metadata))
+    # a version that the backend computes changes nothing in the lock, so it is locked without asking for it
+    computed = text.replace('version = "1"', 'dynamic = ["version"]')
+    (tmp_path / "pyproject.toml").write_text(computed)
+    (tmp_path / "uv.lock").write_text(lock.replace('name = "mine"\nversion = "1"\n', 'name = "mine"\n'))
+    done = fix("--write", subject=("uv.lock",))
+    assert done.returncode == 0, done.stderr
+    assert "written: pyproject.toml, uv.lock" in done.stderr
+    assert not marker.exists()
+    assert uv_of(tmp_path, "lock", "--check").returncode == 0, "not what uv locks if it may build"
+    # what else it computes, nobody knows without running it
+    asked = 'dependencies = [\n    "torch>=2.6,<2.7",\n    "transformers==4.51.3",  # models\n    "trl==0.17.0",\n]\n'
+    (tmp_path / "pyproject.toml").write_text(text.replace(asked, 'dynamic = ["dependencies"]\n[tool.uv]\nmanaged = true\n'))
+    (tmp_path / "uv.lock").write_text(lock)
+    done = fix("--write", "--keep", "torch", subject=("uv.lock",))
+    assert not marker.exists()
+    assert (tmp_path / "uv.lock").read_text() == lock
+    (tmp_path / "uv.lock").unlink()
+    uv_of(tmp_path, "lock", "--no-build")
+    assert marker.exists(), "uv has stopped to build the project: compat need not keep it from that"
+
+
 def test_a_plan_that_uv_cannot_lock_is_refused(fix: Run, tmp_path: Path) -> None:
     # the planned release excludes a Python that the project supports, which only a lock for all of them shows
     packages = {**PACKAGES, "transformers": {
