@@ -14,6 +14,7 @@ from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
 from compat.formats.jobs import Job, JobFile, Script, unread_installs, variables_of
 from compat.formats.listing import Listing
+from compat.formats.pins import pins_of
 from compat.model import Environment
 from compat.records import record, replace
 from compat.redact import excerpt
@@ -79,6 +80,8 @@ class _WorkflowJob:
         self.unread: dict[int, str] = {}
         """What was not read, by line."""
         self.elsewhere: dict[int, str] = {}
+        self.local: list[str] = []
+        """The actions and workflows of the project that it uses."""
         outer = variables_of(document, table.get("\0env"), "env")
         self.variables = {**outer, **variables_of(document, table.get("env"), "env")}
 
@@ -119,6 +122,7 @@ class _WorkflowJob:
         action = step.get("uses")
         if action is not None and str(action.content).startswith("./"):
             self.elsewhere[action.line] = f"what the action {excerpt(str(action.content), 60)} installs was not read"
+            self.local.append(str(action.content))
 
     def listing(self) -> Listing:
         document = self.document
@@ -135,7 +139,11 @@ class _WorkflowJob:
         for line, remark in self.elsewhere.items():
             job.files.not_here(f"{self.file.path}:{line}", remark)
         if "uses" in self.table:
+            self.local.append(str(self.table["uses"].content))
             job.files.not_here(f"{self.file.path}:{self.table['uses'].line}", "the workflow that the job uses was not read")
+        for name in self.local:
+            for file in (name,) if name.endswith((".yml", ".yaml")) else (f"{name}/action.yml", f"{name}/action.yaml"):
+                job.files.loose += pins_of(file, job.files.text(file, None, "uses") or "")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
         context = Environment(python=self._python(), os=self._system())
         listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)

@@ -88,6 +88,10 @@ class _Environment:
                     raise document.wrong("expected a conda package or 'pip:' and its list", item)
                 self.pip += document.items(keys["pip"], "dependencies.pip")
                 continue
+            if document.needed_text(item, "a conda package", item).startswith("-"):
+                raise document.wrong(
+                    "expected a conda package, not an option of pip (pip's are in the list behind 'pip:')", item
+                )
             try:
                 self.packages.append(_Package(item, parse_match_spec(document.needed_text(item, "a conda package", item))))
             except ValueError as problem:

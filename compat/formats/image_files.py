@@ -155,7 +155,7 @@ class Devcontainer(InstallFormat):
         dockerfile = file.root.get("dockerFile") or (build.get("dockerfile") if isinstance(build, dict) else None)
         for other in (dockerfile, *(compose if isinstance(compose, list) else [compose])):
             if other:
-                job.files.note(path, f"is built from {other}: check that one too")
+                job.files.not_here(path, f"is built from {other}: check that one too")
         job.note_image()
         python, toolkit = file.feature("python", "version"), file.feature("nvidia-cuda", "cudaVersion")
         context = Environment(os="linux", python=python, cuda_toolkit=toolkit)

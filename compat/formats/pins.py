@@ -94,6 +94,25 @@ def numbered(text: str, comments: bool = True) -> Iterator[NumberedLine]:
         yield number, line
 
 
+def outside_build_system(text: str) -> Iterator[NumberedLine]:
+    """Yield the lines of a pyproject.toml; what the build backend needs is installed into an environment of its own."""
+    section = ""
+    for number, line in numbered(text):
+        section = line.strip() if line.startswith("[") else section
+        if section != "[build-system]":
+            yield number, line
+
+
+def pins_of(path: str, text: str) -> tuple[Entry, ...]:
+    """Return the pins of a file that is read by nothing else."""
+    name = path.rpartition("/")[2]
+    if name.endswith(".py"):
+        lines = texts_of_code(path, text)
+    else:
+        lines = outside_build_system(text) if name == "pyproject.toml" else numbered(text)
+    return tuple(replace(each, file=path) for each in loose(lines, ()))
+
+
 def texts_of_code(path: str, source: str) -> Iterator[NumberedLine]:
     """Yield the strings of Python code that may become a part of a command, each with its line; messages are none."""
     if "==" not in source:

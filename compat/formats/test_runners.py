@@ -6,17 +6,20 @@ import ast
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING
 
 from compat.formats.edit.changes import Statement
 from compat.formats.edit.dispatch import Span, edit_spans
+from compat.formats.include import NotRead, WorkingFolders
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFormat
+from compat.formats.installs.runners import tables_of
 from compat.formats.installs.values import Values
 from compat.formats.jobs import Job, Placed, Script, check_size, known_version
 from compat.formats.listing import Listing
-from compat.formats.pins import numbered, texts_of_code
+from compat.formats.pins import numbered, pins_of, texts_of_code
 from compat.formats.registry import Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.requirement import parse_requirement
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.installs.edit import InstallScript
+    from compat.formats.listing import Entry
     from compat.syntax.ini import Ini, IniLine
 
 
@@ -79,6 +83,7 @@ class Tox(Format):
             if "conda_deps" in options
         )
         listings += [Listing(path, self.kind, unread=unread)] if unread else []
+        listings += _of_project(path, ini)
         return tuple(listings) or (Listing(path, self.kind, notes=(f"{path}: no environment lists a dependency",)),)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
@@ -87,6 +92,21 @@ class Tox(Format):
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         text = self.decode(path, content)
         return edit_spans(self, path, content, changes, list(_statements(path, text)), lambda change: None)
+
+
+def _of_project(path: str, ini: Ini) -> Iterator[Listing]:
+    """Yield what the extras and groups of the project install: it is not read here, and its pins are named."""
+    found = WorkingFolders(path)
+    for key, table in (("extras", "project.optional-dependencies"), ("dependency_groups", "dependency-groups")):
+        lines = [options[key].line for options in ini.values() if key in options]
+        if not lines:
+            continue
+        pins: tuple[Entry, ...] = ()
+        with suppress(NotRead):
+            file, content = found.open("pyproject.toml", None, key)
+            pins = pins_of(file, tables_of(content.decode("utf-8", "replace"), (table,)))
+        remark = f"{path}:{lines[0]}: what the {key.replace('_', ' ')} install was not read: check pyproject.toml"
+        yield Listing(path, "tox", notes=(remark,), elsewhere=(remark,), loose=pins)
 
 
 def _environments(ini: Ini) -> list[str]:

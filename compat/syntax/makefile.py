@@ -105,7 +105,7 @@ class MakeText:
             if found[3]:
                 return "$"
             name = found[1] or found[2]
-            known = self.variables.get(name)
+            known = self.variables.get(name, "make" if name == "MAKE" else None)
             return f"${{{name}}}" if known is None or depth > _DEEPEST else self.expanded(known, depth + 1)
 
         return _REFERENCE.sub(value, text) if len(text) < _LONGEST else text

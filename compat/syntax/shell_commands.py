@@ -259,7 +259,7 @@ class ShellReader:
             for name in names:
                 self._known.pop(name, None)
             self.computed.update(names)
-        elif words[0] == "cd":
+        elif words[0] in ("cd", "pushd"):
             self._directory = words[1] if len(words) == 2 and "$" not in words[1] else None
         else:
             return False
@@ -292,6 +292,13 @@ class ShellReader:
     def exported(self) -> dict[str, str]:
         """Return the variables that the next command sees."""
         return self._variables()[1]
+
+    def learn(self, other: ShellReader) -> None:
+        """Take the variables that another script has set. They fill the words of commands, and are exported to none."""
+        for name, value in other._own.items():
+            self._known[name] = value
+            if value == f"${{{name}}}":
+                self.computed.add(name)
 
     def _assign(self, words: Sequence[str], *, export: bool, certain: bool) -> None:
         """Set ``NAME=value`` and, after ``export``, ``NAME``. What is only known at run time becomes ``${NAME}``."""

@@ -154,3 +154,32 @@ def test_branches_that_exclude_each_other_are_not_mixed(text: str) -> None:
 
 def test_too_many_branches_are_undecided() -> None:
     assert checked("run.sh", "".join(f"if x{n}; then pip install torch==2.{n % 7}.0; fi\n" for n in range(150))) == 3
+
+
+DECLARED = f"[project]\nname = 'x'\nversion = '1'\n[project.optional-dependencies]\na = {list(PINS)}\n[dependency-groups]\nb = {list(PINS)}\n"
+PROJECT = f"[project]\nname = 'x'\nversion = '1'\ndependencies = {list(PINS)}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "other", "content", "wanted"),
+    [
+        ("run.sh", "./setup\n", "setup", f"#!/bin/bash\npip install {BAD}\n", 1), ("run.sh", "bash -euo pipefail tools/a.sh\n", "tools/a.sh", f"pip install {BAD}\n", 1),
+        ("run.sh", 'bash "$(dirname "$0")/a.sh"\n', "a.sh", f"pip install {BAD}\n", 1), ("run.sh", "source $DIR/a.sh\n", "a.sh", f"pip install {BAD}\n", 1),
+        ("run.sh", "for s in d/*.sh; do bash $s; done\n", "d/a.sh", f"pip install {BAD}\n", 3), ("run.sh", "run-parts d\n", "d/a.sh", f"pip install {BAD}\n", 3),
+        ("run.sh", "source v.env\npip install transformers==$T trl==$R\n", "v.env", "T=4.38.0\nR=0.15.2\n", 1),
+        ("run.sh", "pushd sub\npip install -r r.txt\n", "sub/r.txt", "\n".join(PINS), 1), ("run.sh", f"alias m=mamba\nm install {BAD.replace('==', '=')}\n", "x", "", 3),
+        ("run.sh", "uv sync\n", "pyproject.toml", PROJECT, 1), ("run.sh", "uv sync --group b\n", "pyproject.toml", DECLARED, 1),
+        ("run.sh", "uv sync --script t.py\n", "t.py", f"# /// script\n# dependencies = {list(PINS)}\n# ///\n", 1),
+        ("run.sh", f"uv add --script t.py {BAD}\n", "t.py", "print()\n", 1), ("run.sh", f"uvx --with {PINS[0]} trl@0.15.2 sft\n", "x", "", 1),
+        ("Makefile", "a:\n\t$(MAKE) -C sub install\n", "sub/Makefile", f"install:\n\tpip install {BAD}\n", 1),
+        ("Dockerfile", "FROM python:3.11\nCOPY e.sh /e.sh\nENTRYPOINT [\"/e.sh\"]\n", "e.sh", f"#!/bin/sh\npip install {BAD}\n", 3),
+        ("tox.ini", "[testenv]\nextras = a\n", "pyproject.toml", DECLARED, 3), ("tox.ini", "[testenv]\ndependency_groups = b\n", "pyproject.toml", DECLARED, 3),
+        ("requirements.txt", "-e .\n", "pyproject.toml", PROJECT, 3), ("requirements.txt", "./sub[a]\n", "sub/pyproject.toml", DECLARED, 3),
+        ("ci.yml", f"{STEPS}    - uses: ./x\n", "x/action.yml", f"runs: {{using: composite, steps: [{{run: 'pip install {BAD}'}}]}}\n", 3),
+        ("env.yml", "dependencies:\n- -r r.txt\n", "r.txt", "\n".join(PINS), 2),
+    ],
+)  # fmt: skip
+def test_pins_in_other_files(name: str, text: str, other: str, content: str, wanted: int) -> None:
+    Path(other).parent.mkdir(exist_ok=True)
+    Path(other).write_text(content)
+    assert checked(name, text) == wanted

@@ -23,9 +23,10 @@ from compat.formats.installs.command import install_of, with_inline
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
-from compat.formats.installs.unread import made_commands, mentions_install, unread_install
+from compat.formats.installs.unread import is_shell_script, made_commands, mentions_install, unread_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Line
 from compat.formats.listing import Branch, Entry
+from compat.formats.pins import pins_of
 from compat.formats.registry import PROGRAMS
 from compat.model import EMPTY, Distribution, Environment, normalized
 from compat.records import replace
@@ -295,8 +296,11 @@ class Run:
                 script = self.stage.files.find(words[0], None).content
             except NotRead:
                 return
-            if _is_shell_script(script) and mentions_install(script.decode("utf-8", "replace")):
-                self.stage.note(self.instruction.line, f"what {words[0]} installs when the container starts was not read")
+            text = script.decode("utf-8", "replace")
+            if is_shell_script(text) and mentions_install(text):
+                where = f"{self.stage.path}:{self.instruction.line}"
+                self.stage.files.not_here(where, f"what {words[0]} installs when the container starts was not read")
+                self.stage.files.loose += pins_of(words[0], text)
 
     def _apply_all(self, commands: Iterable[ShellCommand], known: Mapping[str, str]) -> None:
         for each in commands:
@@ -376,7 +380,7 @@ class Run:
             opened = self.stage.files.find(place, command.directory)
         except NotRead:
             return None
-        return place if _is_shell_script(opened.content) else None
+        return place if is_shell_script(opened.content.decode("utf-8", "replace")) else None
 
     def _script(self, script: str, command: ShellCommand) -> None:
         """Apply what a shell script of the image installs; the places of one from the build context are those of the RUN."""
@@ -425,11 +429,6 @@ def _created_environment(words: Sequence[str]) -> str | None:
     if not any(program_name(word) in ("venv", "virtualenv") for word in words[:4]):
         return None
     return ".venv" if words[-1].startswith("-") or words[-1] == "venv" else words[-1]
-
-
-def _is_shell_script(content: bytes) -> bool:
-    first = content[:200].split(b"\n", 1)[0]
-    return first.startswith(b"#!") and first.rstrip().endswith(tuple(each.encode() for each in SHELLS))
 
 
 def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: int) -> Iterator[ShellCommand]:

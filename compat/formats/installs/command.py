@@ -60,7 +60,7 @@ def install_of(words: Sequence[str], variables: Mapping[str, str] = EMPTY) -> In
     first = len(words) - len(rest)
     found = _install(rest, first, assigned)
     if found is None:
-        return _before_run(words[:first])
+        return _before_run(words[:first], rest[0] if rest else "")
     in_place = first >= 0 and list(words[first + 1 :]) == rest[1:]
     return found if in_place else replace(found, operands=())  # env -S "pip install torch"
 
@@ -248,7 +248,10 @@ def _uv(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapp
     if command == "tool" and subcommand == ["install"] and (wanted := _with(options)):
         return _pip_install(options, [*operands[2:], *wanted], variables, "uv")
     python = _python(values(options, "p", "python") or [variables.get("UV_PYTHON", "")])
-    if command == "sync" and not has(options, "script"):
+    if command in ("sync", "add") and (scripts := values(options, "script")):
+        found = _pip_install(options, operands[1:], variables, "uv") if command == "add" else Install(manager="uv")
+        return replace(found, scripts=tuple(scripts))
+    if command == "sync":
         return Install(manager="uv", locks=(_uv_lock(options),), python=python)
     if command == "venv" and python:
         return Install(manager="uv", python=python)
@@ -285,7 +288,7 @@ def _uv_lock(options: Sequence[Operand]) -> LockInstall:
     )
 
 
-def _before_run(prefix: Sequence[str]) -> Install | None:
+def _before_run(prefix: Sequence[str], program: str) -> Install | None:
     """Return what is installed before a program runs: ``uv run --with vllm==0.9 …``, ``uvx --from vllm==0.9 …``."""
     at = next((i for i, word in enumerate(prefix[:-1]) if program_name(word) in ("uv", "uvx", "pipx")), None)
     if at is None or (program_name(prefix[at]) != "uvx" and "run" not in prefix[at:]):
@@ -294,6 +297,9 @@ def _before_run(prefix: Sequence[str]) -> Install | None:
     is_tool = program_name(prefix[at]) == "uvx" or [each.text for each in operands[:1]] == ["tool"]
     options = [each for each in options if each.option not in ("e", "m")]
     wanted = [*named(options, "from", "spec"), *_with(options)]
+    name, _, version = program.partition("@")
+    if is_tool and is_version(version):  # uvx trl@0.15.2
+        wanted.append(Operand(f"{name}=={version}", 0))
     found = replace(_pip_install(options, wanted, EMPTY, "uv"), runs=True)
     if is_tool:
         return found if wanted else None

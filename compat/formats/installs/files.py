@@ -306,7 +306,9 @@ class InstallFiles:
         """Return the lock file or environment file that a command installs, with its choices resolved."""
         from compat.formats.registry import format_of
 
-        opened = self.open(lock.file, command, "lock", f"{lock.file}, which is installed,")
+        opened = self._source_of(lock.file, command) or self.open(
+            lock.file, command, "lock", f"{lock.file}, which is installed,"
+        )
         if opened is None:
             return ()
         if opened.path not in self._locks:
@@ -319,6 +321,25 @@ class InstallFiles:
             except InputError as problem:
                 self.not_read("", str(problem))
         return tuple(selected(each, lock) for each in self._locks[opened.path])
+
+    def _source_of(self, lock: str, command: Command) -> Opened | None:
+        """Return the file that a lock file is made from if the project has no such lock: it is locked when it is installed."""
+        from compat.formats.registry import FORMATS
+
+        found = next((each for each in FORMATS if each.program and each.kind == posixpath.basename(lock)), None)
+        if found is None:
+            return None
+        try:
+            self.find(lock, command.directory, "locked")
+        except Missing:
+            for name in found.load().sources:
+                try:
+                    return self.find(posixpath.join(posixpath.dirname(lock), name), command.directory, "lock")
+                except NotRead:
+                    continue
+        except NotRead:
+            pass
+        return None
 
 
 def _declares(content: bytes) -> bool:

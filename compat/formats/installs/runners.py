@@ -9,8 +9,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from compat.formats.pins import loose as loose_pins
-from compat.formats.pins import numbered, texts_of_code
+from compat.formats.pins import pins_of
 from compat.records import record
 from compat.workload.wrappers import is_python, program_name
 
@@ -100,18 +99,11 @@ def started_files(words: Sequence[str], directory: str | None, opened: Opener) -
         if text is None:
             continue
         if file in _SHARED:
-            text = _tables(text, runner.tables)
-        pins = tuple(loose_pins(texts_of_code(file, text) if file.endswith(".py") else numbered(text), ()))
-        yield Started(file, text, tuple(_placed(each, posixpath.join(directory or "", file)) for each in pins), runner.is_read)
+            text = tables_of(text, runner.tables)
+        yield Started(file, text, pins_of(posixpath.join(directory or "", file), text), runner.is_read)
 
 
-def _placed(entry: Entry, file: str) -> Entry:
-    from compat.records import replace
-
-    return replace(entry, file=file)
-
-
-def _tables(text: str, names: Sequence[str]) -> str:
+def tables_of(text: str, names: Sequence[str]) -> str:
     """Return a text with only its tables of these names, and blank lines instead of the others."""
     lines: list[str] = []
     own = False

@@ -13,7 +13,7 @@ from itertools import accumulate
 from compat.formats.installs.command import install_of, with_inline
 from compat.formats.installs.runners import Opener
 from compat.formats.installs.steps import Step, alternatives
-from compat.formats.installs.unread import made_commands, mentions_install, started_script, unread_install
+from compat.formats.installs.unread import is_shell_script, made_commands, mentions_install, started_script, unread_install
 from compat.formats.installs.words import AT_RUN_TIME, Command, Install, Line
 from compat.formats.listing import Entry
 from compat.model import EMPTY
@@ -189,7 +189,18 @@ class ShellSteps:
         if name is None:
             return None
         written = self.files.get(posixpath.normpath(posixpath.join(command.directory or "", name)))
-        return self._opened(name, command.directory, "script") if written is None else written[0]
+        text = self._opened(name, command.directory, "script") if written is None else written[0]
+        if text is not None and command.words[0] in ("source", "."):
+            self._learn(text)
+        is_program = command.words[0].endswith(name) and not name.endswith((".sh", ".bash"))
+        return text if text is None or not is_program or is_shell_script(text) else None
+
+    def _learn(self, text: str) -> None:
+        """Set the variables that a sourced file sets, for the words of later commands."""
+        reader = ShellReader(self._given)
+        for command in simple_commands(text):
+            reader.read(command)
+        self._reader.learn(reader)
 
     def _write(self, found: ShellCommand, command: SimpleCommand, line: int) -> None:
         """Record the files that a command writes; the text of a here-document starts on the next line."""

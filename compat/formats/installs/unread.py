@@ -77,11 +77,17 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
     if _LOADED.match(rest[0]):
         return Unread("what a downloaded script installs was not read", elsewhere=True)
     found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
+    if name == "alias" and any(_is_installer((word.partition("=")[2].split() or [""])[0]) for word in rest[1:]):
+        return Unread("what an alias of an installer installs was not read")
     is_pip = is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower()
     if is_pip or found or (_runs_text(name) and _has_text(rest, command.taken)):
         return Unread(f"what {name} installs was not read")
     if _downloads_script(name, rest, command):
         return Unread(f"what the script that {name} downloads installs was not read", elsewhere=True)
+    if name in ("run-parts", *SHELLS, "source", ".") and any("*" in word or name == "run-parts" for word in rest[1:]):
+        scripts = next(word for word in rest[1:] if "*" in word or name == "run-parts")
+        if not scripts.startswith(("/", "~", "-")):
+            return Unread(f"what {scripts} installs was not read")
     if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
     return _of_started(command, opened)
@@ -139,6 +145,8 @@ def _is_missing(name: str, command: ShellCommand, opened: Opener) -> bool:
 # --- Files of the project that a command starts, as shell text.
 
 
+_FOLDER = re.compile(r"^(?:\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\$\{[^{}]*\}|\$\w+)/+(?=[\w.])")
+"""A computed folder before the name of a script, which is that of the script most times."""
 _BATCH = ("sbatch", "qsub", "bsub")
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".pbs")
 _MAKE_VALUED = ("-f", "-C", "-I", "-o", "-W", "--file", "--makefile", "--directory", "--include-dir", "--old-file", "--what-if")
@@ -152,7 +160,16 @@ def started_script(words: Sequence[str]) -> str | None:
         found = next((word for word in words[1:] if word.endswith(_SCRIPTS)), None)
     else:
         found = shell_script(words)
+        if found is None and words and words[0] != name and "." not in name and not is_unresolved(name):
+            found = words[0]  # ./setup
+    found = None if found is None else _FOLDER.sub("", found)
     return None if found is None or is_unresolved(found) else found
+
+
+def is_shell_script(text: str) -> bool:
+    """Whether the first line of a text names a shell as its interpreter."""
+    first = text[:200].split("\n", 1)[0]
+    return first.startswith("#!") and first.rstrip().endswith(SHELLS)
 
 
 def made_commands(words: Sequence[str], directory: str | None, opened: Opener) -> str | None:

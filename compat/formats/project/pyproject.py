@@ -13,7 +13,7 @@ from compat.formats.edit.changes import Statement
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
-from compat.formats.pins import numbered
+from compat.formats.pins import outside_build_system
 from compat.formats.project.draft import Draft
 from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
@@ -57,7 +57,7 @@ class Pyproject(Format):
         return (draft.listing(self.kind),)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
-        return _outside_build_system(text)
+        return outside_build_system(text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit.
@@ -78,15 +78,6 @@ class Pyproject(Format):
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         lock = lock_next_to(path)
         return Commands() if lock is None else lock.load().commands(path, content, changes, pip)
-
-
-def _outside_build_system(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a pyproject.toml; what the build backend needs is installed into an environment of its own."""
-    section = ""
-    for number, line in numbered(text):
-        section = line.strip() if line.startswith("[") else section
-        if section != "[build-system]":
-            yield number, line
 
 
 def _unread(document: Table, places: Places, path: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from compat.errors import printable
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import Entry, Listing, check_entries
+from compat.formats.pins import pins_of
 from compat.formats.registry import Commands, Format, read_content
 from compat.formats.requirements.compiled import compile_command, compiled_from, is_harmless
 from compat.formats.requirements.lines import (
@@ -117,6 +118,7 @@ def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tupl
         Listing(
             path, "requirements", found, complete=whole, notes=tuple(map(printable, dict.fromkeys(notes))),
             unread=tuple(map(printable, reading.unread)), context=Environment(python=python),
+            loose=() if whole else reading.loose_pins(),
         ),
     )  # fmt: skip
 
@@ -130,6 +132,8 @@ class _Reading:
         self.constraints: list[Entry] = []
         self.notes: list[str] = []
         self.unread: list[str] = []
+        self.projects: list[Entry] = []
+        """The pins of local projects."""
         self.index: str | None = None
         self.more: list[str] = []
         self.no_index = False
@@ -143,6 +147,7 @@ class _Reading:
             if isinstance(statement, Requirement):
                 found = self._required(place, statement)
                 if found is None:
+                    self._project(path, statement.line.text.strip(), depth)
                     continue
                 check_entries(len(self.entries) + len(self.constraints) + 1, path, number)
                 if purpose == "constraints":
@@ -167,6 +172,22 @@ class _Reading:
                 if opened is not None:
                     file, content = opened
                     self.read(file, decode(content, file), depth + 1, inner)
+
+    def _project(self, path: str, folder: str, depth: int) -> None:
+        """Keep the pins of a project that is installed from its folder, whose requirements are not read."""
+        folder = folder.removeprefix("-e").removeprefix("--editable").strip(" =\t'\"").partition("[")[0].removeprefix("file:")
+        for name in ("pyproject.toml", "setup.py", "setup.cfg"):
+            try:
+                opened = self.includes.open(path, f"{folder or '.'}/{name}", "project", depth + 1)
+            except NotRead:
+                continue
+            if opened is not None:
+                self.projects += pins_of(opened[0], opened[1].decode("utf-8", "replace"))
+
+    def loose_pins(self) -> tuple[Entry, ...]:
+        """Return the pins of projects that are not listed by name as well."""
+        stated = {(each.distribution.name, each.distribution.version) for each in self.entries}
+        return tuple(each for each in self.projects if (each.distribution.name, each.distribution.version) not in stated)
 
     def _required(self, place: str, statement: Requirement) -> Distribution | None:
         """Return what a statement requires, with a note about what is unknown."""
