@@ -95,15 +95,25 @@ def _conditions(rule: Rule) -> Iterator[str]:
 
 
 def _twins(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
-    """Yield rules that hold in the same environments and recognize the same errors: one of the two is left from a rewrite."""
-    for other in about.get(rule.packages[0].name, ()) if rule.packages else ():
-        same = (set(other.packages), set(other.when), set(other.unless)) == (
-            set(rule.packages),
-            set(rule.when),
-            set(rule.unless),
-        )
-        if other.id != rule.id and same and other.errors == rule.errors:
-            yield f"it says what {other.id} says"
+    """Yield the rules that hold for an example of this one and recognize the same error: the reader would see it twice."""
+    messages = {signature.message for signature in rule.errors}
+    others = {other.id: other for each in rule.packages for other in about.get(each.name, ()) if other.id != rule.id}
+    same = [
+        other
+        for other in others.values()
+        if any(signature.message in messages for signature in other.errors)
+        or (not rule.errors and not other.errors and _conditions_of(other) == _conditions_of(rule))
+    ]
+    for number, example in enumerate(rule.examples, 1):
+        if same and example.verdict == "hit":
+            facts = Facts(_environment(example))
+            for other in same:
+                if verdict_of(other, facts).word == "hit":
+                    yield f"example {number} is reported by rule {other.id} as well"
+
+
+def _conditions_of(rule: Rule) -> tuple[set[object], ...]:
+    return set(rule.packages), set(rule.when), set(rule.unless)
 
 
 def _unsaid(rule: Rule) -> Iterator[str]:

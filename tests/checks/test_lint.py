@@ -76,6 +76,14 @@ def test_a_fix_may_rest_on_the_other_conditions_of_a_rule() -> None:
     assert messages(changed(fix=[{"launch": "torchrun SCRIPT"}]), OTHER) == []
 
 
+def test_two_rules_for_one_error() -> None:
+    error = {"exception": "ValueError", "message": "^the batch is empty$"}
+    twin = {**copy.deepcopy(BASE), "id": "twin", "errors": [error], "packages": {"transformers": "<4.51"}}
+    assert messages(changed(errors=[error]), twin) == ["example 1 is reported by rule twin as well"]
+    assert messages(changed(errors=[error]), {**twin, "packages": {"transformers": "<4.50"}}) == []
+    assert messages(changed(errors=[{**error, "message": "^no batch$"}]), twin) == []
+
+
 def test_a_pattern_that_matches_anything() -> None:
     (message,) = messages(changed(errors=[{"exception": "RuntimeError", "message": "x*"}]))
     assert "matches anything" in message
@@ -90,7 +98,7 @@ def test_a_command_that_leaves_out_a_part_of_the_fix() -> None:
 def test_a_rule_that_is_there_twice() -> None:
     errors = [{"exception": "ValueError", "message": "no"}]
     twin = {**changed(errors=errors), "id": "twin", "severity": "warning"}
-    assert messages(changed(errors=errors), twin) == ["it says what twin says"]
+    assert messages(changed(errors=errors), twin) == ["example 1 is reported by rule twin as well"]
     assert messages(changed(errors=errors), {**twin, "errors": [{"exception": "ValueError", "message": "another"}]}) == []
 
 
