@@ -18,7 +18,7 @@ from compat.reports.lines import cut_lines
 from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.pasted import read_pasted
-from compat.reports.stated import told_in
+from compat.reports.stated import stated_in
 
 if TYPE_CHECKING:
     from compat.api.commands import Options
@@ -41,7 +41,7 @@ def environment_in(text: str) -> tuple[Environment, tuple[str, ...]]:
         environment, notes = read_pasted(text, "the text")
     except InputError:  # an error alone describes no environment
         environment, notes = Environment(), ()
-    return _filled(environment, told_in(text)), notes
+    return _filled(environment, stated_in(text)), notes
 
 
 def shows_error(errors: tuple[RaisedError, ...]) -> bool:
@@ -59,7 +59,7 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
         if known.get(name) not in (None, version) and str(known[name]).partition("+")[0] != version.partition("+")[0]
     )
     told = Environment(distributions=tuple(Distribution(name=name, version=version) for name, version in named.items()))
-    return _filled(_filled(environment, told), told_in(text)), notes
+    return _filled(_filled(environment, told), stated_in(text)), notes
 
 
 def report_on(text: str, given: Environment | None, options: Options, matrix: Matrix) -> Report:

@@ -248,7 +248,7 @@ def _by_moving(
     lean = known.answer(package, installed[package], each.need).lean
     need = each.need if lean is None or moved == package else lean.need
     found = None if nearby is None else in_other_release(known, moved, need, nearby, installed[moved])
-    if found is not None and found.said:
+    if found is not None and found.stated:
         yield Fix("config", None, None, f"{moved} {installed[moved]} calls it {found.name}")
     yield from fixes
 

@@ -88,7 +88,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
             emit(f"{name}:")
         after = planned(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
         emit(shown_plan(
-            plan, errors, _to_run(each, options), told=case.told, notes=case.notes, explained=not options.flag("brief"),
+            plan, errors, _to_run(each, options), target=case.told, notes=case.notes, explained=not options.flag("brief"),
             questions=open_errors(after, open_matrix(options.values.get("rules", ())), case.ignored),
         ))  # fmt: skip
         if steps.refused and not options.flag("write"):
@@ -150,7 +150,7 @@ def _page(found: Repair) -> str:
     case, plan, steps = found.case, found.plan, found.written
     return plan_page(
         plan, found.errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
-        differences=[edits_difference(edit) for edit in steps.edits], told=case.told, notes=_notes(found),
+        differences=[edits_difference(edit) for edit in steps.edits], target=case.told, notes=_notes(found),
         title=f"Repair plan: {case.file}" if case.file else "Repair plan",
     )  # fmt: skip
 

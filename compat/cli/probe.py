@@ -156,10 +156,10 @@ def _short(result: ProbeResult) -> str:
 
 def _failed(result: ProbeResult) -> list[str]:
     lines = [f"  ✗ {result.probe}", *wrapped(result.why, "      ", "      ")]
-    said = [word for word in result.last_words if word.strip() and word.strip() not in result.why]
+    last_words = [word for word in result.last_words if word.strip() and word.strip() not in result.why]
     fatal = bool(result.last_words) and result.last_words[0].startswith("Fatal Python error")  # innermost call first
-    said = said[:_WORDS] if fatal else said[-_WORDS:]
-    lines += [line for word in said for line in wrapped(word.strip(), "      │ ", "      │ ")]
+    last_words = last_words[:_WORDS] if fatal else last_words[-_WORDS:]
+    lines += [line for word in last_words for line in wrapped(word.strip(), "      │ ", "      │ ")]
     if result.fix:
         lines += wrapped(result.fix, "      fix       ", " " * 16)
     return lines

@@ -55,7 +55,7 @@ def run(options: Options) -> int:
     case = Case(environment, direct=frozenset(need.name for need in asked), asked=asked, told=told)
     with planning(options, matrix, Policy(prefer="newest", prereleases=options.flag("pre")), case) as (_, planner):
         plan = planner.plan(explained=False)
-    return _told(options, case, plan)
+    return _show(options, case, plan)
 
 
 def _listed(options: Options) -> int:
@@ -111,7 +111,7 @@ def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
     return environment, (f"Python {environment.python}{origin}", *told)
 
 
-def _told(options: Options, case: Case, plan: Plan) -> int:
+def _show(options: Options, case: Case, plan: Plan) -> int:
     from compat.model import Report
     from compat.repair.plan import reason_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from compat.api.planning import Why, planning
 from compat.errors import InputError
 from compat.model import normalized
-from compat.output.graph import dot, holding, picture, said
+from compat.output.graph import dot, holding, picture, requirement_text
 from compat.output.html.page import Child, element, joined, page
 from compat.output.stream import emit
 from compat.records import replace
@@ -70,7 +70,7 @@ def _page(why: Why) -> str:
 
     parts: list[Child] = [
         element("h1", f"Why {why.name} {why.version}"),
-        listed([said(each) for each in why.asking] or ["no other package requires it"]),
+        listed([requirement_text(each) for each in why.asking] or ["no other package requires it"]),
         picture(holding(why.name, why.versions, why.requirements), f"What requires {why.name}"),
     ]
     moved = why.moved

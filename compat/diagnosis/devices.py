@@ -22,14 +22,14 @@ _DRIVER_FOUND = re.compile(r"\(found version (?P<number>\d{4,6})\)")
 _CODE_OF_GPU = re.compile(r"sm_(?P<major>\d{1,2})(?P<minor>\d)")
 
 
-def for_driver(said: str, facts: Facts) -> tuple[Fix, ...]:
+def for_driver(message: str, facts: Facts) -> tuple[Fix, ...]:
     """Return a torch that runs with the driver, whose CUDA the message has (``found version 11040``) or whose release is known.
 
     A driver runs every build for its major release of CUDA or an older one.
     """
     tables = open_code_tables()
     branch = (facts.environment.driver or "").partition(".")[0]
-    found = _DRIVER_FOUND.search(said)
+    found = _DRIVER_FOUND.search(message)
     newest = int(found["number"]) // 1000 if found is not None else None
     if newest is None and branch.isascii() and branch.isdigit():
         newest = max((release for release, floor in tables.floors if floor <= int(branch)), default=None)

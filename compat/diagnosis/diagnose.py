@@ -16,7 +16,7 @@ from compat.diagnosis.explanations import between, explained
 from compat.diagnosis.frame_packages import version_of, where
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import raised
-from compat.diagnosis.stated import met, told
+from compat.diagnosis.stated import experience_findings, met
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
@@ -77,7 +77,7 @@ def diagnose(
     at = next((number for number, each in enumerate(found) if _is_guess(each)), len(found))
     found = (*found[:at], *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts), *found[at:])
     named = {name for each in found for name in each.packages}
-    return (*found, *(each for each in told(text, facts) if named.isdisjoint(each.packages)))
+    return (*found, *(each for each in experience_findings(text, facts) if named.isdisjoint(each.packages)))
 
 
 def _is_guess(finding: Finding) -> bool:

@@ -102,20 +102,20 @@ def between(
 def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
     if found := stated(error.message, error.line, facts, in_words=False):
         return found
-    said = f"{error.exception or ''}: {error.message}"
+    message = f"{error.exception or ''}: {error.message}"
     before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
-    found = _matching(said, error.line, "\n".join(before)[-1000:], error, facts, derived)
+    found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived)
     return found or stated(error.message, error.line, facts)
 
 
 def _matching(
-    said: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
+    message: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
 ) -> list[Finding]:
     where = f"the error on line {line} of the text" if line else "the text"
-    if found := missing(said, where, error, facts, derived):
+    if found := missing(message, where, error, facts, derived):
         return found
     for symptom in symptoms():
-        match = symptom.search(said)
+        match = symptom.search(message)
         if match is None:
             continue
         known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
@@ -138,7 +138,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = names or packages_in(before)[-1:]
     if not names and symptom.kernels:
         names = only_extension(facts, COME_WITH_TORCH)
-    told = bool(names)
+    is_named = bool(names)
     names = names or list(symptom.else_packages)
     groups["package"] = names[0] if names else ""
     device = only_kind(facts)
@@ -150,7 +150,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         verdict="possible",
         severity="error",
         effect=symptom.effect,
-        title=_filled(symptom.title, groups if told else {**groups, "package": ""}),
+        title=_filled(symptom.title, groups if is_named else {**groups, "package": ""}),
         why=_filled(symptom.why, groups),
         confidence="reported",
         packages={name: version_of(name, facts) for name in names},

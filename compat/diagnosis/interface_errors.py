@@ -419,10 +419,10 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         moved = next(fix for fix in known.fixes(version) if fix.package)
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
-    told = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
+    action = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
     lacks = f"this {owner} does not {'accept' if of_call else 'have'} it"
     if lack.required:
-        told, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
+        action, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
     written = "The releases do not match" if newer else "The code and the release do not match"
     return Finding(
         rule=INTERFACE,
@@ -430,7 +430,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         verdict="hit" if sure else "possible",
         severity="error",
         effect="crash",
-        title=f"{start} {told}, and {lacks}",
+        title=f"{start} {action}, and {lacks}",
         why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
         confidence="confirmed" if sure else "reported",
         packages={name: version_of(name, facts) for name in (asking, owner) if name},

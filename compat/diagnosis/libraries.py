@@ -62,10 +62,10 @@ _GLIBC = re.compile(
 )
 
 
-def missing(said: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
+def missing(message: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
     for hint, read in _READERS:
-        if hint in said and (found := read(said, where, error, facts)) is not None:
+        if hint in message and (found := read(message, where, error, facts)) is not None:
             of_builds = (f"build-{name}-cuda" for name in found.packages) if found.rule == _NO_CUDA else ()
             by = (found.rule, *_EXPLAINED_BY.get(found.rule, ()), *of_builds)
             explaining = [each for each in derived if each.rule.startswith(by)]
@@ -82,8 +82,8 @@ _EXPLAINED_BY = {
 """Findings about the environment that replace the explanation of the message alone, by rule."""
 
 
-def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _SYMBOL.search(said)
+def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _SYMBOL.search(message)
     if match is None:
         return None
     symbol = match["symbol"]
@@ -105,8 +105,8 @@ def _symbol(said: str, where: str, error: RaisedError | None, facts: Facts) -> F
     return _cuda_mixed(wheel, library, where, facts)
 
 
-def _linked(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _LINKED.search(said)
+def _linked(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _LINKED.search(message)
     if match is None or match["name"] not in WHEELS:
         return None
     ending = OTHER_NUMBERS.get(match["name"], CUDA_11_TO_13).get(match["release"])
@@ -175,12 +175,12 @@ def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Seque
     )
 
 
-def _library(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _MISSING.search(said) or _NOT_LOADED.search(said)
+def _library(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _MISSING.search(message) or _NOT_LOADED.search(message)
     if match is None:
         return None
     name, release = match["name"], match["release"] or ""
-    about = packages_in(said[max(0, match.start() - 400) : match.end() + 200]) or importing(error)
+    about = packages_in(message[max(0, match.start() - 400) : match.end() + 200]) or importing(error)
     if name in ROCM:
         return _rocm_library(name, release, about, where, facts)
     plain = "cudnn" if name.startswith("cudnn") else name
@@ -350,12 +350,12 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
         yield upgrade_to(name, later[0][0], f"the first release for CUDA {later[0][1]}")
 
 
-def _system(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _GLIBC.search(said)
+def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    match = _GLIBC.search(message)
     if match is None:
         return None
     by = match["by"] or ""
-    names = packages_in(by) or packages_in(said[: match.start()][-400:]) or importing(error)
+    names = packages_in(by) or packages_in(message[: match.start()][-400:]) or importing(error)
     shown = f"{names[0]} needs" if names else "A wheel needs"
     older = tuple(_older_wheel(names, match["what"], match["least"], facts))
     if match["what"] == "GLIBC":

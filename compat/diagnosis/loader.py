@@ -163,9 +163,9 @@ _OF_NUMPY_1 = re.compile(
 )
 
 
-def of_numpy_1(said: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+def of_numpy_1(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
     """The innermost package among the frames of which releases were compiled against numpy 1, if this error says so."""
-    if error is None or not _OF_NUMPY_1.search(said):
+    if error is None or not _OF_NUMPY_1.search(message):
         return None
     from compat.tables.linked import open_numpy_abi
 

@@ -333,7 +333,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
     reasons = [side[1][0] for side in sides]
     why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
-    renamed = next((reason.renamed for reason in reasons if reason.said), other)
+    renamed = next((reason.renamed for reason in reasons if reason.stated), other)
     if other is not None and other == renamed and other not in why:
         why += f", which calls it {other}"
     return Named(
@@ -355,7 +355,7 @@ def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
     if found.above is None or found.last is None:
         return None
     other = in_other_release(releases(), package, need, found.last, found.above[0])
-    return other.name if other is not None and other.said else None
+    return other.name if other is not None and other.stated else None
 
 
 def _without_prereleases(found: Explained) -> Explained:
@@ -374,4 +374,4 @@ def _text(version: str, reason: Reason, *, newer: bool) -> str:
     """Describe why a release lacks the name; a name that is only similar is not suggested."""
     if reason.left:  # its base no longer or not yet has it
         return f"not {'' if newer else 'yet '}accepted by {version}"
-    return reason.text if reason.said else reason.text.partition(";")[0]
+    return reason.text if reason.stated else reason.text.partition(";")[0]

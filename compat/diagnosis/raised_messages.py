@@ -186,27 +186,27 @@ def _path(file: str) -> list[str]:
 
 def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messages) -> Finding:
     template, text = seen.match.template, plain(error.message) or _line_of(error)
-    said = text[seen.match.start : seen.match.end]
+    message = text[seen.match.start : seen.match.end]
     conditions = [condition_of(guard, messages.packages) for place in seen.places[:3] for guard in place.guards]
     conditions = list(dict.fromkeys(map(_positive, conditions)))
     tests = [test for condition in conditions for test in fact_tests(condition)]
-    wanted = requirements_in(said, messages.packages)
+    wanted = requirements_in(message, messages.packages)
     possible = any(_possible(place, facts, messages) for place in seen.places)
     sure = (seen.version is not None or seen.agreement >= _FILE) and possible
     about = (template.package, *(test.name for test in tests if test.fact in ("package", "installed")), *wanted)
-    of_text = [fact for pattern, fact in _FACT_WORDS if re.search(pattern, said)]
+    of_text = [fact for pattern, fact in _FACT_WORDS if re.search(pattern, message)]
     return Finding(
         rule=f"message-{template.package}-{zlib.crc32(template.text.encode()):08x}",
         origin="message",
         verdict="hit" if sure else "possible",
         severity="error" if template.kind == "raise" or template.name == "error" else "warning",
         effect="crash" if template.kind == "raise" else "wrong-result",
-        title=f"{template.package}: {_shortened(said)}",
+        title=f"{template.package}: {_shortened(message)}",
         why=_why(seen, known_in_words(conditions, facts)),
         confidence="confirmed",
         packages={name: version_of(name, facts) for name in dict.fromkeys(about)},
         facts=tuple(dict.fromkeys((*(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF), *of_text))),
-        fixes=tuple(_fixes(seen, said, wanted, facts, messages)),
+        fixes=tuple(_fixes(seen, message, wanted, facts, messages)),
         evidence=tuple(
             f"{template.package} {place.versions[-1]} {place.module.replace('.', '/')}.py" for place in seen.places[:2]
         ),
@@ -232,9 +232,9 @@ _FACT_WORDS = (
 """Patterns in a message that refer to a fact of the environment."""
 
 
-def _shortened(said: str) -> str:
+def _shortened(message: str) -> str:
     """Return the first sentence of a message, cut after 160 characters."""
-    first = sentences(said)[0]
+    first = sentences(message)[0]
     return first if len(first) <= 160 else f"{first[:160].rpartition(' ')[0]} …"
 
 
@@ -273,17 +273,17 @@ _UNSUPPORTED = re.compile(
 )
 
 
-def _fixes(seen: _Sighting, said: str, wanted: dict[str, str], facts: Facts, messages: Messages) -> Iterator[Fix]:
+def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, messages: Messages) -> Iterator[Fix]:
     """Yield the releases the message requires, the settings it recommends, and the nearest releases that do not raise it."""
     for name, specifier in wanted.items():
         version = version_of(name, facts)
         if version is None or not met(version, specifier):
             yield release_asked_for(name, specifier)
-    yield from (fix for fix in installs_in(said) if fix.package not in wanted)
-    yield from settings_in(said)
+    yield from (fix for fix in installs_in(message) if fix.package not in wanted)
+    yield from settings_in(message)
     if seen.without:
         yield from _by_leaving(seen)
-    elif _UNSUPPORTED.search(said):
+    elif _UNSUPPORTED.search(message):
         yield from _by_moving(seen, wanted, facts, messages)
 
 

@@ -55,7 +55,7 @@ _BY_NAME = (
     ("lmdeploy", ("lmdeploy",)),
 )
 """The same for programs that are meant only if the message names them."""
-_SAID_BY = {"remaining_argv": "ms-swift", "had unknown keys": "accelerate"}
+_PHRASES = {"remaining_argv": "ms-swift", "had unknown keys": "accelerate"}
 """Words in a message that only one package uses, and the package."""
 _OF_FIELDS = {"swift": "ms-swift", "llamafactory": "llamafactory", "llamafactory-cli": "llamafactory", "trl": "trl"}
 """Programs whose options are the fields of data classes, and their packages."""
@@ -67,10 +67,10 @@ def refused_options(message: str, packages: Collection[str]) -> Iterator[Named]:
     program, flags = _refused_flags(message)
     words = re.split(r"[\s./]+", program.lower())
     parsers = open_parsers()
-    named = [parser for parser, said in (*_COMMANDS, *_BY_NAME) if any(word in words for word in said)]
+    named = [parser for parser, marks in (*_COMMANDS, *_BY_NAME) if any(word in words for word in marks)]
     likely = named or [parser for parser, _ in _COMMANDS if parsers[parser].package in packages]
     owners = {*packages, *(_OF_FIELDS[word] for word in words if word in _OF_FIELDS)}
-    owners = next(({package} for said, package in _SAID_BY.items() if said in message), owners)
+    owners = next(({package} for phrase, package in _PHRASES.items() if phrase in message), owners)
     for flag in flags[:_MOST_FLAGS]:
         dashed = flag.replace("_", "-")
         for parser in [] if _LISTED.search(message) else likely:
@@ -188,8 +188,8 @@ def _refused(error: RaisedError) -> Iterator[_Refused]:
         for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", code) or [""]:
             what = f"{name}[{match['value']!r}]" if name else None
             yield _Refused(match["value"], words_of(name), what, name)
-    elif _REFUSES.search(said := message.replace(UNKNOWN_LOCATION, "")):
-        head = _ACCEPTED.sub("", said[:_HEAD])
+    elif _REFUSES.search(text := message.replace(UNKNOWN_LOCATION, "")):
+        head = _ACCEPTED.sub("", text[:_HEAD])
         strings = _STRING if error.exception else _SET_OFF
         for value in dict.fromkeys(match[match.lastindex or 0] for match in strings.finditer(head)):
             yield _Refused(value, words_of(head) - words_of(value))

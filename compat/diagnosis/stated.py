@@ -181,14 +181,16 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     return (asked,) if known is None else known.fixes
 
 
-def told(text: str, facts: Facts) -> list[Finding]:
+def experience_findings(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each distribution with a release that, according to the report, works or causes the failure."""
     lines = dict(enumerate(text.split("\n"), 1))  # HTML breaks add lines
-    return [_told(each, lines.get(each.line, "").strip(" >*-#`\r"), facts) for each in experiences_in(text)[:_MOST]]
+    return [
+        _experience_finding(each, lines.get(each.line, "").strip(" >*-#`\r"), facts) for each in experiences_in(text)[:_MOST]
+    ]
 
 
-def _told(said: Experience, words: str, facts: Facts) -> Finding:
-    name, works, fails = said.name, said.works, said.fails
+def _experience_finding(experience: Experience, words: str, facts: Facts) -> Finding:
+    name, works, fails = experience.name, experience.works, experience.fails
     there = version_of(name, facts)
     good = f"{name} {' and '.join(works)} works" if works else ""
     bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
@@ -217,7 +219,7 @@ def _told(said: Experience, words: str, facts: Facts) -> Finding:
         confidence="reported",
         packages={name: there or (fails[-1] if fails else None)},
         fixes=fixes,
-        here=f"line {said.line} of the text" + (f': "{shorten(words, _QUOTED, placeholder=" …")}"' if words else ""),
+        here=f"line {experience.line} of the text" + (f': "{shorten(words, _QUOTED, placeholder=" …")}"' if words else ""),
     )
 
 

@@ -214,8 +214,8 @@ class NotebookSteps:
             if name == "main":  # of pip
                 words = ["pip", *words] if words and words[0] == "install" else []
             certain = (named == "os" and name in _SYSTEM) or (named in ("subprocess", "sp") and name in _RUNS)
-            said = " ".join(words) if words is not None else self._values.text(operand)
-            if not certain and not mentions_install(said):  # a function of the same name
+            command = " ".join(words) if words is not None else self._values.text(operand)
+            if not certain and not mentions_install(command):  # a function of the same name
                 return
             if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) and operand.func.attr == "split":
                 operand = operand.func.value

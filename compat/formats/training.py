@@ -60,13 +60,13 @@ def _swift(recipe: Recipe) -> None:
         apply(recipe.draft, "model", model, recipe.origin("model"))
     kind = recipe.settings.get("rlhf_type")
     if isinstance(kind, str) and kind.isalnum():
-        recipe.draft.say("task", {"rm": "reward", "simpo": "cpo"}.get(kind, kind), recipe.origin("rlhf_type"))
+        recipe.draft.record("task", {"rm": "reward", "simpo": "cpo"}.get(kind, kind), recipe.origin("rlhf_type"))
 
 
 def _verl(recipe: Recipe) -> None:
     """Read ``algorithm.adv_estimator``, the rollout engine, the actor's strategy, and the number of GPUs."""
     draft = recipe.draft
-    draft.say("launcher", "ray", recipe.file)
+    draft.record("launcher", "ray", recipe.file)
 
     def at(*keys: str) -> object:
         value: object = recipe.settings
@@ -76,7 +76,7 @@ def _verl(recipe: Recipe) -> None:
 
     estimator = at("algorithm", "adv_estimator")
     if isinstance(estimator, str) and estimator in _VERL_TASKS:
-        draft.say("task", _VERL_TASKS[estimator], recipe.origin("algorithm"))
+        draft.record("task", _VERL_TASKS[estimator], recipe.origin("algorithm"))
     model = at("actor_rollout_ref", "model", "path")
     if isinstance(model, str) and "$" not in model:
         apply(draft, "model_name_or_path", model, recipe.origin("actor_rollout_ref"))
@@ -96,8 +96,8 @@ def _verl_sft(recipe: Recipe) -> None:
     table = model if isinstance(model, dict) else {}
     where = recipe.origin("model")
     draft.forget("model")
-    draft.say("task", "sft", recipe.file)
-    draft.say("launcher", "torchrun", recipe.file)
+    draft.record("task", "sft", recipe.file)
+    draft.record("launcher", "torchrun", recipe.file)
     if isinstance(name := table.get("partial_pretrain", table.get("path")), str) and "$" not in name:
         apply(draft, "model_name_or_path", name, where)
     if isinstance(rank := table.get("lora_rank"), int):
@@ -118,7 +118,7 @@ def _verl_processes(recipe: Recipe) -> None:
     table = trainer if isinstance(trainer, dict) else {}
     nodes, each = whole(table.get("nnodes")), whole(table.get("n_gpus_per_node"))
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each:
-        recipe.draft.say("processes", nodes * each, recipe.origin("trainer"))
+        recipe.draft.record("processes", nodes * each, recipe.origin("trainer"))
 
 
 @record(frozen=True)

@@ -134,8 +134,8 @@ def _run(command: list[str], folder: str, count: int, seconds: int) -> None:
     """Run srun at most so long, and show how many of ``count`` nodes have written their file."""
     before, end = _files(folder), time.monotonic() + seconds
     progress = Progress(count)
-    with tempfile.TemporaryFile() as said:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said) as process:
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors) as process:
             try:
                 while process.poll() is None and time.monotonic() < end:
                     progress.show(sum(before.get(name) != identity for name, identity in _files(folder).items()))
@@ -149,8 +149,8 @@ def _run(command: list[str], folder: str, count: int, seconds: int) -> None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(_GRACE)
                     process.kill()
-        said.seek(0)
-        for line in dict.fromkeys(said.read().decode("utf-8", "replace").splitlines()):
+        errors.seek(0)
+        for line in dict.fromkeys(errors.read().decode("utf-8", "replace").splitlines()):
             if line.strip() and not line.startswith("compat: note:"):
                 print(f"compat: srun: {printable(line.removeprefix('srun: '))}", file=sys.stderr)
     if late:
@@ -195,14 +195,14 @@ def _place(options: Options, wanted: tuple[str, ...]) -> tuple[str, dict[str, st
     command = [sinfo, "--noheader", "--Node", "--format=%N %t %P %l %o"]
     command += [f"--partition={options.one('partition')}"] if options.flag("partition") else []
     try:
-        said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False).stdout
+        jobs = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
     found: dict[str, dict[str, str]] = {}
     limits: dict[str, int | None] = {}
     addresses: dict[str, str] = {}
     default = None
-    for name, state, partition, limit, address in (line.split() for line in said.splitlines() if len(line.split()) == 5):
+    for name, state, partition, limit, address in (line.split() for line in jobs.splitlines() if len(line.split()) == 5):
         addresses[name] = address
         default = partition[:-1] if partition.endswith("*") else default
         found.setdefault(partition.rstrip("*"), {})[name] = state

@@ -50,24 +50,24 @@ def workload_of(args: Any, model: Any = None) -> Workload:
     kind = type(args)
     trainer = trainer_of(f"{kind.__module__}.{kind.__name__.removesuffix('Config')}Trainer")
     if trainer is not None:
-        draft.say("trainer", trainer[0], _ARGUMENTS)
-        draft.say("task", trainer[1], _ARGUMENTS)
-    draft.say("processes", int(getattr(args, "world_size", 1)), _ARGUMENTS)
+        draft.record("trainer", trainer[0], _ARGUMENTS)
+        draft.record("task", trainer[1], _ARGUMENTS)
+    draft.record("processes", int(getattr(args, "world_size", 1)), _ARGUMENTS)
     if model is not None:
         _model_facts(draft, model)
-    said = draft.workload()
+    stated = draft.workload()
     launched = from_variables(os.environ)
-    if launched.launcher is None and said.processes == 1:
-        said = replace(said, launcher="python")
-    return merge(said, launched)
+    if launched.launcher is None and stated.processes == 1:
+        stated = replace(stated, launcher="python")
+    return merge(stated, launched)
 
 
 def _model_facts(draft: Draft, model: object) -> None:
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
     if isinstance(kind, str) and kind:
-        draft.say("model", kind, _MODEL)
+        draft.record("model", kind, _MODEL)
     draft.feature("peft", hasattr(model, "peft_config"), _MODEL)
     for bits in (4, 8):
         if getattr(model, f"is_loaded_in_{bits}bit", False):
-            draft.say("quantization", f"{bits}bit", _MODEL)
+            draft.record("quantization", f"{bits}bit", _MODEL)

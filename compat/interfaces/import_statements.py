@@ -52,19 +52,19 @@ def imports_in(module: str, path: str, pattern: re.Pattern[str]) -> Iterator[Sta
         origin, names, modules = found.groups()
         tried = found[0].startswith("try:")
         start = text.rindex("\n", 0, found.start(1 if modules is None else 3)) + 1 if tried else found.start()
-        said = text[start : found.end()].partition("\n")[0]
-        when = _when(text, start) if said[0] in " \t" else ""
+        line = text[start : found.end()].partition("\n")[0]
+        when = _when(text, start) if line[0] in " \t" else ""
         if tried and when == CONDITION:
             when = ""  # its handler raises
         if modules is not None:
             for each in _words(modules):
-                yield Statement(module, path, each, None, said, when)
+                yield Statement(module, path, each, None, line, when)
             continue
         target = _absolute(origin, inside)
         if target is None or target == "__future__":
             continue
         for each in _words(names):
-            yield Statement(module, path, target, each, said, when)
+            yield Statement(module, path, target, each, line, when)
 
 
 def _words(listed: str) -> Iterator[str]:

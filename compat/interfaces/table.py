@@ -229,22 +229,22 @@ class TableSurface:
         return self._kept[name]
 
     def _made(self, name: str) -> Module:
-        def said(section: str) -> Iterator[Statement]:
+        def statements(section: str) -> Iterator[Statement]:
             return self.table.statements(name, section, self._bit)
 
         definitions: dict[str, Any] = {}
-        for about, says in said("define"):
+        for about, says in statements("define"):
             definitions[about] = self.table.once(says, _definition)
-        members = _Members(self.table, said, {about for about, each in definitions.items() if isinstance(each, dict)})
+        members = _Members(self.table, statements, {about for about, each in definitions.items() if isinstance(each, dict)})
         for about, each in definitions.items():
             if isinstance(each, dict):
                 definitions[about] = members.finish(about, each)
-        renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in said("rename"))
-        lazy = {about: place + about if place.endswith(".") else place for about, place in said("lazy")}
+        renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in statements("rename"))
+        lazy = {about: place + about if place.endswith(".") else place for about, place in statements("lazy")}
         return Module(
-            name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in said("star")),
-            lazy=lazy, open=any(True for _ in said("open")), renames=renames,
-            wrappers={about: tuples(taken) for about, taken in said("wrapper")}, known=self.table.known(name),
+            name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in statements("star")),
+            lazy=lazy, open=any(True for _ in statements("open")), renames=renames,
+            wrappers={about: tuples(taken) for about, taken in statements("wrapper")}, known=self.table.known(name),
             partial="some" in self.table.block(name),
         )  # fmt: skip
 
@@ -266,12 +266,12 @@ def _method(says: tuple[Any, ...]) -> Function:
 class _Members:
     """The members of a module's classes, by class."""
 
-    def __init__(self, table: Table, said: Callable[[str], Iterator[Statement]], names: set[str]) -> None:
+    def __init__(self, table: Table, statements: Callable[[str], Iterator[Statement]], names: set[str]) -> None:
         self._once = table.once
         self.found: dict[str, dict[str, list[Statement]]] = {name: {} for name in names}
         if names:
             for section in ("method", "field", "attribute", "instance", "made", "call"):
-                for (owner, member), says in said(section):
+                for (owner, member), says in statements(section):
                     self.found[owner].setdefault(section, []).append((member, says))
 
     def finish(self, name: str, shell: dict[str, Any]) -> Class:

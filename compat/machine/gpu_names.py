@@ -76,26 +76,26 @@ class _Name:
             lowered = inside  # lspci: "GA102 [GeForce RTX 3090]"
         tokens = lowered.removesuffix("...").replace("max-q", "maxq").translate(_APART).split()
         self.partial = tokens[-1] if self.cut and tokens and not text.removesuffix("...").endswith(" ") else ""
-        self.said = tuple(_unglued(tokens))
-        self.vendor = next((_VENDORS[word] for word in self.said if word in _VENDORS), None)
+        self.all_words = tuple(_unglued(tokens))
+        self.vendor = next((_VENDORS[word] for word in self.all_words if word in _VENDORS), None)
         self.memory: int | None = None
         self.shared = False
         self.family: str | None = None
-        self.words = frozenset(self._counting(self.said))
-        self.mobile = not _MOBILE.isdisjoint(self.said) and "workstation" not in self.said
+        self.words = frozenset(self._counting(self.all_words))
+        self.mobile = not _MOBILE.isdisjoint(self.all_words) and "workstation" not in self.all_words
         self.words -= _MOBILE
 
-    def _counting(self, said: Sequence[str]) -> Iterable[str]:
-        for position, word in enumerate(said):
-            size = _gigabytes(word, said[position + 1 : position + 2])
-            profile = any(map(_virtual, said[position + 1 : position + 3]))
+    def _counting(self, all_words: Sequence[str]) -> Iterable[str]:
+        for position, word in enumerate(all_words):
+            size = _gigabytes(word, all_words[position + 1 : position + 2])
+            profile = any(map(_virtual, all_words[position + 1 : position + 3]))
             if profile and _digits(word) and len(word) == 1:
                 continue  # A100D-3-40C: the slices of a MIG instance under a virtual GPU
             if size is not None:
                 self.memory = size * 1024
             elif "g." in word or word == "mig" or _virtual(word):
                 self.shared = True  # a MIG instance ("1g.10gb") or a virtual GPU ("40c"): a part of the card's memory
-            elif _family(word, said[position + 1 : position + 2]):
+            elif _family(word, all_words[position + 1 : position + 2]):
                 self.family = word.rstrip("x")
             elif word not in _SILENT and word not in ("gb", "gib"):
                 # V100D, A100X, H100XM, H100L: virtual GPUs name boards by memory and form
@@ -143,7 +143,7 @@ def _digits(text: str) -> bool:
 def lookup(table: GpuTable, name: str) -> GpuMatch:
     """Look up a name in the table; see :class:`GpuMatch`. Never raises."""
     given = _Name(name)
-    target = next((word for word in given.said if _is_target(word)), None)
+    target = next((word for word in given.all_words if _is_target(word)), None)
     if target is not None:
         named = tuple(row[0] for row in table[0] if row[3] == target)
         return GpuMatch(vendor="amd", gfx=target, names=named or (target,))

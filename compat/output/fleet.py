@@ -25,7 +25,7 @@ Ranged = Callable[[Sequence[str]], str]
 
 
 @record(frozen=True)
-class Told:
+class ShownFinding:
     """A finding and its affected nodes ("" if the finding names them itself). ``environment`` is one in which it was found."""
 
     finding: Finding
@@ -35,7 +35,7 @@ class Told:
 
 @record(frozen=True)
 class Row:
-    """The nodes of one group and what is said of them."""
+    """The nodes of one group and what is reported about them."""
 
     nodes: str
     texts: tuple[str, ...]
@@ -51,7 +51,7 @@ class Screen:
     headline: str
     groups: tuple[Row, ...]
     others: str
-    findings: tuple[Told, ...]
+    findings: tuple[ShownFinding, ...]
     remarks: tuple[tuple[str, str], ...]
     summary: str
 
@@ -60,11 +60,11 @@ def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
     """Return the screen for a fleet; ``ranged`` abbreviates a list of hosts."""
     count = len(fleet.groups)
     found = _across(fleet, ranged)
-    told = [Told(finding, "", None) for finding in fleet.differences]
+    shown = [ShownFinding(finding, "", None) for finding in fleet.differences]
     for finding, hosts, environment in sorted(found, key=lambda entry: len(entry[1])):
         if finding.verdict == "hit":
-            told.append(Told(finding, "all nodes" if len(hosts) == fleet.nodes else ranged(hosts), environment))
-    told.sort(key=lambda each: each.finding.order()[0])
+            shown.append(ShownFinding(finding, "all nodes" if len(hosts) == fleet.nodes else ranged(hosts), environment))
+    shown.sort(key=lambda each: each.finding.order()[0])
     common, odd = fleet.groups[:1], sorted(fleet.groups[1:], key=lambda each: len(each.group.nodes))
     groups = [Row(hosts_of(each, ranged), rows_of(each)) for each in common]
     groups += [Row(hosts_of(each, ranged), rows_of(each, *common)) for each in odd[: _GROUPS - 1]]
@@ -84,9 +84,9 @@ def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
         headline=f"{fleet.nodes} node{_s(fleet.nodes)} in {count} group{_s(count)} of the same environment",
         groups=tuple(groups),
         others=f"{count - _GROUPS} more groups of {len(rest)} nodes: {ranged(rest)}" if rest else "",
-        findings=tuple(told),
+        findings=tuple(shown),
         remarks=tuple(remarks),
-        summary=summary([each.finding for each in told], possible) or nothing,
+        summary=summary([each.finding for each in shown], possible) or nothing,
     )
 
 
@@ -96,10 +96,10 @@ def _probes(fleet: Fleet) -> list[str]:
     if not probed:
         return []
     counts = Counter(each.status for probes in probed for each in probes)
-    said = f"{len(probed)} node{_s(len(probed))}: {counts['passed']} passed, {counts['failed']} failed, "
-    said += f"{counts['could-not-run']} could not run"
+    text = f"{len(probed)} node{_s(len(probed))}: {counts['passed']} passed, {counts['failed']} failed, "
+    text += f"{counts['could-not-run']} could not run"
     met = {each.why for probes in probed for each in probes if each.probe == "nodes/collectives" and each.status == "passed"}
-    return [said, *(f"collectives between the nodes passed: {why}" for why in sorted(met))]
+    return [text, *(f"collectives between the nodes passed: {why}" for why in sorted(met))]
 
 
 def fleet_text(fleet: Fleet, ranged: Ranged) -> str:
@@ -112,15 +112,15 @@ def fleet_text(fleet: Fleet, ranged: Ranged) -> str:
             lines += wrapped(text, " " * 12, " " * 12)
     if screen.others:
         lines += ["", *wrapped(shortened(screen.others), "  ", "  ")]
-    for told in screen.findings[:_IN_FULL]:
-        finding = replace(told.finding, here=shortened(told.finding.here))
+    for shown in screen.findings[:_IN_FULL]:
+        finding = replace(shown.finding, here=shortened(shown.finding.here))
         lines += ["", *finding_lines(finding)]
-        lines += wrapped(shortened(told.where), "    on        ", " " * 14) if told.where else []
+        lines += wrapped(shortened(shown.where), "    on        ", " " * 14) if shown.where else []
     brief = screen.findings[_IN_FULL : _IN_FULL + _IN_BRIEF]
     lines += [""] if brief else []
-    for told in brief:
-        on = told.where or told.finding.here.partition("; ")[0]
-        lines += wrapped(f"{told.finding.title} ({told.finding.rule})", f"  {sign_of(told.finding)} ", "    ")
+    for shown in brief:
+        on = shown.where or shown.finding.here.partition("; ")[0]
+        lines += wrapped(f"{shown.finding.title} ({shown.finding.rule})", f"  {sign_of(shown.finding)} ", "    ")
         lines += wrapped(shortened(on), "    on        ", " " * 14)
     more = len(screen.findings) - _IN_FULL - _IN_BRIEF
     lines += ["", f"  and {more} more findings (--format html or json has all of them)"] if more > 0 else []
@@ -141,10 +141,10 @@ def fleet_markdown(fleet: Fleet, ranged: Ranged) -> str:
     rows = [f"| {escaped(row.nodes)} | {escaped('; '.join(row.texts))} |" for row in screen.groups]
     blocks.append("\n".join(("| nodes | environment |", "|---|---|", *rows)))
     blocks += [escaped(screen.others)] if screen.others else []
-    for told in screen.findings:
-        finding = replace(told.finding, here=shortened(told.finding.here))
+    for shown in screen.findings:
+        finding = replace(shown.finding, here=shortened(shown.finding.here))
         blocks.append(finding_blocks(finding, f"{_BADGES.get(finding.severity, 'ℹ️')} {escaped(finding.title)}"))
-        blocks += [f"**On:** {escaped(told.where)}"] if told.where else []
+        blocks += [f"**On:** {escaped(shown.where)}"] if shown.where else []
     if screen.remarks:
         blocks.append("\n".join(f"- {name}: {escaped(text)}" for name, text in screen.remarks))
     return "\n".join(map(printable, "\n\n".join(blocks).split("\n")))

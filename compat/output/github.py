@@ -48,8 +48,8 @@ def _command(name: str, title: str, message: str, file: str | None, line: int | 
     if file is not None and line and line > 0:
         properties["line"] = str(line)
     properties["title"] = one_line(title)
-    said = ",".join(f"{key}={escaped_property(value)}" for key, value in properties.items() if value)
-    return f"::{name} {said}::{escaped_data(message)}"
+    properties_text = ",".join(f"{key}={escaped_property(value)}" for key, value in properties.items() if value)
+    return f"::{name} {properties_text}::{escaped_data(message)}"
 
 
 def escaped_data(text: str) -> str:

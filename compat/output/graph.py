@@ -53,7 +53,7 @@ def holding(name: str, versions: Iterable[tuple[str, str]], requirements: Iterab
     return Graph(tuple(nodes), kept)
 
 
-def said(requirement: Requires) -> str:
+def requirement_text(requirement: Requires) -> str:
     """Describe a requirement, as in ``trl requires transformers>=4.46 (met)``."""
     how = {True: "met", False: "violated", None: "not compared"}[requirement.met]
     extra = f"[{requirement.extra}]" if requirement.extra else ""
@@ -107,10 +107,10 @@ class _Box:
 
 def picture(graph: Graph, caption: str) -> Html:
     """Render the graph with its caption, and a text alternative listing every package and requirement."""
-    told = [said(each) for each in graph.requirements] or ["no requirement between them is declared"]
-    words = element("ul", *(element("li", text) for text in told))
+    texts = [requirement_text(each) for each in graph.requirements] or ["no requirement between them is declared"]
+    words = element("ul", *(element("li", text) for text in texts))
     names = ", ".join(f"{node.name} {node.version or '(version unknown)'}" for node in graph.nodes)
-    drawn = _drawn(graph, f"{caption}: {names}", "; ".join(told)) if len(graph.nodes) <= _MOST and graph.requirements else None
+    drawn = _drawn(graph, f"{caption}: {names}", "; ".join(texts)) if len(graph.nodes) <= _MOST and graph.requirements else None
     legend = element("p", f"{caption}: {names}.", class_="soft")
     return element("figure", drawn, element("figcaption", legend, words))
 

@@ -22,11 +22,11 @@ _ALONG = 12
 
 
 def shown_plan(
-    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, told: Sequence[str] = (),
+    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, target: Sequence[str] = (),
     notes: Sequence[str] = (), explained: bool = True, questions: Sequence[Finding] = (),
 ) -> str:  # fmt: skip
-    """Render a plan for an environment with these errors; ``told`` describes the target, ``questions`` are possible errors."""
-    lines = [*_lines(plan, errors, commands, told, notes, explained)]
+    """Render a plan for an environment with these errors; ``target`` is what for, ``questions`` are possible errors."""
+    lines = [*_lines(plan, errors, commands, target, notes, explained)]
     for each in questions:
         lines += wrapped(f"{each.title} ({each.rule})", "  possible  ", " " * 12)
         lines.append(f"            settle with {flags_for(each.unknown)}")
@@ -34,11 +34,11 @@ def shown_plan(
 
 
 def _lines(
-    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, told: Sequence[str], notes: Sequence[str],
+    plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, target: Sequence[str], notes: Sequence[str],
     explained: bool,
 ) -> Iterator[str]:  # fmt: skip
-    if told:
-        yield from wrapped("; ".join(told), "  target    ", "            ")
+    if target:
+        yield from wrapped("; ".join(target), "  target    ", "            ")
     yield from (f"  note      {note}" for note in notes)
     if not errors and not plan.changes and not plan.core and not plan.refused:
         yield "Nothing to fix: no known error applies here."
@@ -71,9 +71,9 @@ def _ways(fixes: Sequence[Fix]) -> list[str]:
     ][:3]
 
 
-def shown_pins(plan: Plan, told: Sequence[str]) -> str:
+def shown_pins(plan: Plan, target: Sequence[str]) -> str:
     """Render a plan made from scratch as a requirements file that can be installed unchanged."""
-    head = [f"# for {'; '.join(told)}"]
+    head = [f"# for {'; '.join(target)}"]
     rest = [f"# no builds from {name}: {reason_of(name, why)}" for name, why in plan.narrowed.items()]
     if plan.core or not plan.stands:
         head += ["# no releases of these requirements are compatible:", *(f"# - {text}" for text in plan.core)]
@@ -82,7 +82,7 @@ def shown_pins(plan: Plan, told: Sequence[str]) -> str:
     head += [f"# {proof}; checked {checked_by(plan)}"]
     head += [f"# left: {finding.title} ({finding.rule})" for finding in plan.left]
     head += [f"# assumed: {name}: {text}" for name, text in plan.assumed.items()]
-    if any(each.startswith("ROCm") for each in told):
+    if any(each.startswith("ROCm") for each in target):
         head.append("# install torch first, the build for your ROCm from torch's own index; then the rest")
     indexes = list(dict.fromkeys(each.index_url for each in plan.changes if each.index_url))
     if indexes:
@@ -98,11 +98,11 @@ def shown_stacks(stacks: Sequence[Stack]) -> str:
     rows = [(each.task, each.stack, f"{each.gpu}{f' (driver {each.driver})' if each.driver else ''}") for each in stacks]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     names = ("  ".join(f"{text:{width}}" for text, width in zip(row, widths)) for row in rows)
-    lines = (f"{name}  {_said_pins(each)}  (Python {each.python}, {each.checked})" for name, each in zip(names, stacks))
+    lines = (f"{name}  {_pins_text(each)}  (Python {each.python}, {each.checked})" for name, each in zip(names, stacks))
     return "\n".join([*lines, "For all pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
 
 
-def _said_pins(stack: Stack) -> str:
+def _pins_text(stack: Stack) -> str:
     return ", ".join(pin.replace("==", " ") for pin in stack.pins.split())
 
 
@@ -121,7 +121,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
     built = (f"{each.name} {each.after}" for each in named if each.name in plan.compiled)
     yield from (f"  build     {each}: it has no wheel, and is compiled against the installed torch" for each in built)
     yield from _along([each for each in plan.changes if each not in named])
-    yield f"  cost      {said_cost(plan.cost)}"
+    yield f"  cost      {cost_text(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
     if plan.next_best is not None:
@@ -155,10 +155,10 @@ _COST = {
 }  # fmt: skip
 
 
-def said_cost(cost: Mapping[str, int]) -> str:
+def cost_text(cost: Mapping[str, int]) -> str:
     """``1 package changed, 1 direct requirement downgraded``."""
-    told = [f"{_count(cost[name], noun)} {rest}" for name, (noun, rest) in _COST.items() if cost.get(name)]
-    return ", ".join(told) or "nothing"
+    parts = [f"{_count(cost[name], noun)} {rest}" for name, (noun, rest) in _COST.items() if cost.get(name)]
+    return ", ".join(parts) or "nothing"
 
 
 def checked_by(plan: Plan) -> str:

@@ -127,9 +127,9 @@ def _workload(environment: Environment) -> str:
         work.processes and f"{work.processes} process{'es' if work.processes > 1 else ''}",
         work.batch_size and f"batch size {work.batch_size}", work.precision, work.quantization, *(work.features or ()),
     ]  # fmt: skip
-    said = ", ".join(part for part in parts if part)
+    text = ", ".join(part for part in parts if part)
     places = [place for place in dict.fromkeys(work.origins.values()) if place]
-    return said + (f" (from {', '.join(places)})" if said and places else "")
+    return text + (f" (from {', '.join(places)})" if text and places else "")
 
 
 def _question(finding: Finding, read_from: str | None) -> list[str]:
@@ -296,22 +296,22 @@ _FLAGS = {
 
 def flags_for(unknown: tuple[str, ...]) -> str:
     """Describe the flags that would settle a finding, such as "--gpu …; --launcher …", joined by semicolons."""
-    said: list[str] = []
+    flags: list[str] = []
     packages = [
         path.partition(".")[2] for path in unknown if path.startswith("distributions.") and not path.endswith(".source")
     ]
     if packages:
-        said.append(
+        flags.append(
             f"the version of {' and '.join(dict.fromkeys(packages))}, or that it is not installed (--python, --environment)"
         )
     features = [path.rpartition(".")[2] for path in unknown if path.startswith("workload.features.")]
     for path in unknown:
         if path.startswith("workload.features.") or path.partition(".")[2] in packages:
             continue
-        said.append(_one(path))
+        flags.append(_one(path))
     if features:
-        said.append(f"--features {' or '.join(features)} (or --without {','.join(features)})")
-    return "; ".join(dict.fromkeys(said))
+        flags.append(f"--features {' or '.join(features)} (or --without {','.join(features)})")
+    return "; ".join(dict.fromkeys(flags))
 
 
 def _one(path: str) -> str:

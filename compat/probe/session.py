@@ -268,8 +268,8 @@ def _killed(ended: Ended) -> str | None:
 
 def _error_in(ended: Ended) -> str:
     """Return the error that torchrun ended with."""
-    said = next((word for word in reversed(ended.last_words) if "Error" in word), "")
-    return f": {said.strip()[:300]}" if said else ""
+    error = next((word for word in reversed(ended.last_words) if "Error" in word), "")
+    return f": {error.strip()[:300]}" if error else ""
 
 
 def _texts(value: object) -> list[str]:

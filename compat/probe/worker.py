@@ -59,11 +59,11 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
     for attempt in range(RESTARTS + 1):
         folder = os.path.join(work.folder, str(attempt))
         os.makedirs(folder)
-        said = os.path.join(folder, "results")
+        results_file = os.path.join(folder, "results")
         job = os.path.join(folder, "job.json")
         with open(job, "w", encoding="utf-8") as file:
             json.dump({
-                "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": said,
+                "device": work.device, "groups": work.groups, "depth": work.depth, "seed": work.seed, "results": results_file,
                 "limit": left, "skip": [result.probe for result in results], **work.more,
             }, file)  # fmt: skip
         began = time.monotonic()
@@ -72,7 +72,7 @@ def work_off(work: Work, stop: Callable[[], bool] = lambda: False) -> Outcome:
         except OSError as problem:
             return Outcome((), no_torch=f"{work.python} cannot be started: {problem.strerror or problem}")
         left -= time.monotonic() - began
-        events = list(events_of(said))
+        events = list(events_of(results_file))
         results += [_result(event, work.device) for event in events if event["event"] == "result"]
         stack = stack or next((event for event in events if event["event"] == "hello"), None)
         torch = next((event for event in events if event["event"] == "torch"), None)
@@ -205,8 +205,8 @@ def run(command: Sequence[str], limit: float, variables: Mapping[str, str], fold
     Raises :class:`OSError` if the command cannot be started.
     """
     began = time.monotonic()
-    said = os.path.join(folder, "stderr")
-    with open(said, "wb") as stderr:
+    stderr_file = os.path.join(folder, "stderr")
+    with open(stderr_file, "wb") as stderr:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=folder, env=dict(variables),
             start_new_session=True,
@@ -224,7 +224,7 @@ def run(command: Sequence[str], limit: float, variables: Mapping[str, str], fold
         _kill(child)
         _running.discard(child)
     seconds = limit if timed_out else time.monotonic() - began
-    return Ended(child.returncode, timed_out, seconds, last_words(said))
+    return Ended(child.returncode, timed_out, seconds, last_words(stderr_file))
 
 
 _running: set[subprocess.Popen[bytes]] = set()

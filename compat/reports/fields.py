@@ -21,10 +21,10 @@ from compat.reports.findings import (
     WRITTEN,
     Findings,
     machine_of,
-    say_driver,
-    say_glibc,
-    say_python,
-    say_system,
+    record_driver,
+    record_glibc,
+    record_python,
+    record_system,
 )
 from compat.reports.lines import Line
 from compat.reports.words import (
@@ -83,7 +83,7 @@ def read_fields(lines: Sequence[Line], found: Findings) -> None:
         if value and _read(reading, name, value, rank) and ", " not in value:
             found.used.update((line.number, number))  # a value with commas may state more: it is also read as a list
     for value in reading.platforms:
-        say_glibc(found, value, of_platform=True, python=reading.python)
+        record_glibc(found, value, of_platform=True, python=reading.python)
     built = {key: value for key, value in reading.torch.items() if value}
     if built and "torch" in found.packages:
         found.package("torch", None, min(each.rank for each in found.packages["torch"]), None, built)
@@ -102,12 +102,12 @@ def _read(reading: Fields, name: str, value: str, rank: int) -> bool:
         elif reader is _cuda_of_torch and value == "None":
             reading.torch.setdefault("cuda", "cpu")  # built for the CPU; builds for ROCm print "N/A"
         return True
-    said = name.endswith((" version", ".version"))
-    package = distribution_of(name[:-8] if said else name)
+    is_version = name.endswith((" version", ".version"))
+    package = distribution_of(name[:-8] if is_version else name)
     if package is None:
         return False
     if not is_absent(value):
-        _package(reading, package, value, SAID if said else rank)
+        _package(reading, package, value, SAID if is_version else rank)
     return True
 
 
@@ -131,38 +131,38 @@ def _ds_report(reading: Fields, name: str, value: str) -> None:
     if kind == "cuda" and short_version(value):
         reading.torch["cuda"] = short_version(value) or ""
     elif kind == "nvcc":
-        reading.found.say("cuda_toolkit", short_version(value))
+        reading.found.record("cuda_toolkit", short_version(value))
     elif kind is not None and kind != "cuda":
         _package(reading, kind, value.partition(",")[0], SAID)
 
 
 def _python(reading: Fields, value: str, name: str) -> None:
-    version = say_python(reading.found, value, SAID if "version" in name or "(" in value else WRITTEN)
+    version = record_python(reading.found, value, SAID if "version" in name or "(" in value else WRITTEN)
     reading.python = version or reading.python
 
 
 def _platform(reading: Fields, value: str, name: str) -> None:
-    say_system(reading.found, value)
+    record_system(reading.found, value)
     if "glibc" in value:
         reading.platforms.append(value)  # its meaning depends on the Python version, which may follow
 
 
 def _system(reading: Fields, value: str, name: str) -> None:
     if len(value) < 120:
-        say_system(reading.found, value, SAID if name == "os" else WRITTEN)
+        record_system(reading.found, value, SAID if name == "os" else WRITTEN)
 
 
 def _ubuntu(reading: Fields, value: str, name: str) -> None:
     """Record ``Ubuntu version: 22.04``."""
-    say_system(reading.found, f"ubuntu {value}", WRITTEN)
+    record_system(reading.found, f"ubuntu {value}", WRITTEN)
 
 
 def _machine(reading: Fields, value: str, name: str) -> None:
-    reading.found.say("machine", machine_of(value, None), LISTED)
+    reading.found.record("machine", machine_of(value, None), LISTED)
 
 
 def _glibc(reading: Fields, value: str, name: str) -> None:
-    say_glibc(reading.found, value, of_platform=False)
+    record_glibc(reading.found, value, of_platform=False)
 
 
 def _cuda_of_torch(reading: Fields, value: str, name: str) -> None:
@@ -172,7 +172,7 @@ def _cuda_of_torch(reading: Fields, value: str, name: str) -> None:
 
 
 def _toolkit(reading: Fields, value: str, name: str) -> None:
-    reading.found.say("cuda_toolkit", short_version(value))
+    reading.found.record("cuda_toolkit", short_version(value))
 
 
 def _torch_has_cuda(reading: Fields, value: str, name: str) -> None:
@@ -188,11 +188,11 @@ def _cuda(reading: Fields, value: str, name: str) -> None:
     if reading.cuda_is_torch:
         reading.torch["cuda"] = version
     else:
-        reading.found.say("cuda_toolkit", version, WRITTEN)
+        reading.found.record("cuda_toolkit", version, WRITTEN)
 
 
 def _driver(reading: Fields, value: str, name: str) -> None:
-    say_driver(reading.found, value, SAID if "version" in name else WRITTEN)
+    record_driver(reading.found, value, SAID if "version" in name else WRITTEN)
 
 
 def _kind_of_gpu(reading: Fields, value: str, name: str) -> None:
@@ -223,14 +223,14 @@ def _hardware(reading: Fields, value: str, name: str) -> None:
     if name.startswith("gpu models and") and "gfx" in value:
         reading.found.accelerators([device(value)], ONE_KIND, counted=False)
         return
-    told = devices_in(value)
-    if told is not None:
-        devices, counted = told
+    counted_devices = devices_in(value)
+    if counted_devices is not None:
+        devices, counted = counted_devices
         reading.found.accelerators(devices, BY_HAND, counted=counted)
     elif value.strip(" .`*").lower() in ("cpu", "cpu only", "no gpu", "cpu-only"):
         reading.found.accelerators((), BY_HAND)
     if "driver" in value.lower():
-        say_driver(reading.found, value.lower().partition("driver")[2], WRITTEN)
+        record_driver(reading.found, value.lower().partition("driver")[2], WRITTEN)
 
 
 def _distributed(reading: Fields, value: str, name: str) -> None:
@@ -240,13 +240,13 @@ def _distributed(reading: Fields, value: str, name: str) -> None:
 
 def _nvcc(reading: Fields, value: str, name: str) -> None:
     match = re.search(r"release (\d{1,3}\.\d{1,3})", value)
-    reading.found.say("cuda_toolkit", match[1] if match else short_version(value))
+    reading.found.record("cuda_toolkit", match[1] if match else short_version(value))
 
 
 def _paths(reading: Fields, value: str, name: str) -> None:
     """Record the toolkit of ``CUDA_HOME: /usr/local/cuda-12.4``."""
     match = re.search(r"cuda-(\d{1,2}\.\d{1,2})\b", value)
-    reading.found.say("cuda_toolkit", match[1] if match else None, HINTED)
+    reading.found.record("cuda_toolkit", match[1] if match else None, HINTED)
 
 
 def _nothing(reading: Fields, value: str, name: str) -> None:

@@ -58,7 +58,7 @@ class Findings:
         self.notes: list[str] = []
         self.used: set[int] = set()
 
-    def say(self, field: str, value: str | None, rank: int = SAID) -> None:
+    def record(self, field: str, value: str | None, rank: int = SAID) -> None:
         """Record a fact by its name in the environment ("python", "driver"); ``None`` is ignored."""
         if value:
             self.values.setdefault(field, []).append(Fact(value, rank))
@@ -110,17 +110,17 @@ _GLIBC = re.compile(r"glibc[ -]?(\d{1,2}\.\d{1,3})", re.IGNORECASE)
 _SPELLED = {"x86-64": "x86_64", "amd64": "x86_64"}
 
 
-def say_system(found: Findings, text: str, rank: int = SAID) -> bool:
+def record_system(found: Findings, text: str, rank: int = SAID) -> bool:
     """Record the system in a platform string ("Linux-5.15.0-x86_64-with-glibc2.35") or name; return whether one was found."""
     text = text[:300]
     system = system_of(text)
-    found.say("os", system, rank)
-    found.say("machine", machine_of(text, system), rank)
+    found.record("os", system, rank)
+    found.record("machine", machine_of(text, system), rank)
     lower = text.lower()
     if "microsoft-standard" in lower or "wsl" in lower:
-        found.say("platform", "wsl1" if re.search(r"\bwsl ?1\b", lower) else "wsl2", rank)
+        found.record("platform", "wsl1" if re.search(r"\bwsl ?1\b", lower) else "wsl2", rank)
     elif system == "linux" and "-microsoft" in lower:
-        found.say("platform", "wsl1", rank)
+        found.record("platform", "wsl1", rank)
     return system is not None
 
 
@@ -144,33 +144,33 @@ def machine_of(text: str, system: str | None) -> str | None:
     return _SPELLED.get(word, word)
 
 
-def say_glibc(found: Findings, text: str, *, of_platform: bool, python: str | None = None) -> None:
+def record_glibc(found: Findings, text: str, *, of_platform: bool, python: str | None = None) -> None:
     """Record the glibc version; before Python 3.9, ``platform.platform()`` reports the version Python was built with."""
     match = _GLIBC.search(text[:300])
     if match is None or not is_version(match[1]):
         return
     if not of_platform:
-        found.say("glibc", match[1])
+        found.record("glibc", match[1])
     elif python is not None and re.match(r"3\.(?:9|\d{2,3})(?:\.|$)", python):
-        found.say("glibc", match[1], SAID + 1)
+        found.record("glibc", match[1], SAID + 1)
 
 
-def say_python(found: Findings, text: str, rank: int = SAID) -> str | None:
+def record_python(found: Findings, text: str, rank: int = SAID) -> str | None:
     """Record and return the version in ``3.10.12 (main, …) [MSC v.1916 64 bit (AMD64)]``; record the system of its build."""
     version = version_at(text)
     if version is None or not version.startswith(("2.", "3.")) or len(version) > 20:
         return None
-    found.say("python", version, rank)
+    found.record("python", version, rank)
     if "[GCC " in text:
-        found.say("os", "linux", HINTED)
+        found.record("os", "linux", HINTED)
     if "(AMD64)]" in text or "[MSC v." in text:
-        found.say("os", "windows", rank)
-        found.say("machine", "x86_64" if "(AMD64)" in text else "arm64" if "(ARM64)" in text else None, rank)
+        found.record("os", "windows", rank)
+        found.record("machine", "x86_64" if "(AMD64)" in text else "arm64" if "(ARM64)" in text else None, rank)
     return version
 
 
-def say_driver(found: Findings, value: str, rank: int = SAID) -> None:
+def record_driver(found: Findings, value: str, rank: int = SAID) -> None:
     """Record a driver version ("550.54.15", "driver 550"); numbers with fewer than three digits are not driver versions."""
     match = re.match(r"[^\d\n]{0,30}?(\d{3}(?:\.\d{1,3}){0,2})(?![\d.]*\d)", value)
     if match is not None:
-        found.say("driver", match[1], rank)
+        found.record("driver", match[1], rank)

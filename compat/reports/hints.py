@@ -97,19 +97,19 @@ def read_hints(lines: Sequence[Line], found: Findings) -> None:
     """Infer facts from names in the text, if all agree and nothing else states them."""
     hints = _Hints()
     for line in lines:
-        for part, pattern, say in _READ:
+        for part, pattern, read in _READ:
             if part in line.text:
                 for match in pattern.finditer(line.text):
-                    say(hints, match)
+                    read(hints, match)
     if not hints.systems:
         hints.systems.update(_linux(lines))
     if len(hints.pythons) == 1 and "python" not in found.values:
         version = hints.pythons.pop()
-        found.say("python", version, HINTED)
+        found.record("python", version, HINTED)
         found.note(f"Python {version} is read from paths in the text")
     for field, values in (("os", hints.systems), ("machine", hints.machines)):
         if len(values) == 1 and field not in found.values:
-            found.say(field, values.pop(), HINTED)
+            found.record(field, values.pop(), HINTED)
     if len(hints.builds) == 1 and not any(
         each.extra or "+" in (each.version or "") for each in found.packages.get("torch", ())
     ):
@@ -154,4 +154,4 @@ def read_images(lines: Sequence[Line], found: Findings) -> None:
             found.package(each.name, each.version, WRITTEN, each.source, each.extra)
     for field in ("python", "os", "glibc", "cuda_toolkit"):
         if field not in found.values:
-            found.say(field, getattr(stack, field), HINTED)
+            found.record(field, getattr(stack, field), HINTED)

@@ -197,7 +197,7 @@ def _conda_row(words: Sequence[str], found: Findings) -> bool:
     build = words[2] if len(words) > 2 else ""
     channel = words[3] if len(words) > 3 else None
     if name == "python":
-        found.say("python", version, LISTED)
+        found.record("python", version, LISTED)
         return True
     if name == "pytorch-cuda":
         found.package("torch", None, LISTED, None, {"cuda": version})

@@ -89,12 +89,12 @@ def merged(found: Findings) -> tuple[Environment, tuple[str, ...]]:
             notes.append(f"{name} is given with different values; none is used")
     same = {name: given[0] for name, given in found.variables.items() if len(set(given)) == 1}
     variables = {name: value for name, value in relevant(same, ()).items() if value is not None}
-    distributions = [each for name, said in found.packages.items() for each in _distributions(name, said, notes)]
+    distributions = [each for name, mentions in found.packages.items() for each in _distributions(name, mentions, notes)]
     workload = found.workloads[0] if len({repr(each) for each in found.workloads}) == 1 else None
     if len(found.workloads) > 1 and workload is None:
         notes.append("two different accelerate configurations are given; neither is used")
     # complete: one list is whole, and no program reports anything beyond it
-    listed = {name for name, said in found.packages.items() if any(each.rank <= LISTED for each in said)}
+    listed = {name for name, mentions in found.packages.items() if any(each.rank <= LISTED for each in mentions)}
     whole = set(found.whole_lists)
     environment = Environment(
         distributions=tuple(distributions) or None,
@@ -125,13 +125,13 @@ def _agreed(field: str, facts: Sequence[Fact], notes: list[str]) -> str | None:
     return None
 
 
-def _distributions(name: str, said: Sequence[Package], notes: list[str]) -> list[Distribution]:
+def _distributions(name: str, mentions: Sequence[Package], notes: list[str]) -> list[Distribution]:
     """Return the best-ranked releases: usually one, several if statements disagree."""
-    telling = [each for each in said if each.version or each.specifier] or said
+    telling = [each for each in mentions if each.version or each.specifier] or mentions
     least = min(each.rank for each in telling)
     best = sorted((each for each in telling if each.rank <= max(least, LISTED)), key=lambda each: each.rank)
-    source = next((each.source for each in (*best, *said) if each.source is not None), None)
-    extra = {key: value for each in said for key, value in each.extra.items()}
+    source = next((each.source for each in (*best, *mentions) if each.source is not None), None)
+    extra = {key: value for each in mentions for key, value in each.extra.items()}
 
     def extra_of(version: str | None) -> Mapping[str, object]:
         """torch's CUDA is not repeated where the local label has it."""

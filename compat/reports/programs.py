@@ -41,7 +41,7 @@ def read_nvidia(lines: Sequence[Line], found: Findings) -> None:
     _queries(lines, found)
     for line in lines:
         if "Cuda compilation tools" in line.text and (match := _NVCC.search(line.text)):
-            found.say("cuda_toolkit", short_version(match[1]))
+            found.record("cuda_toolkit", short_version(match[1]))
             found.used.add(line.number)
         elif "capability" in line.text:
             _warning(line.text, found)
@@ -67,8 +67,8 @@ def _add(found: Findings, hardware: Hardware) -> None:
     devices = tuple(each for each in hardware.accelerators or () if each.name is None or is_gpu(each.name))
     if devices or hardware.accelerators == ():
         found.accelerators(devices, PHYSICAL)
-    found.say("driver", hardware.driver)
-    found.say("driver_state", hardware.driver_state)
+    found.record("driver", hardware.driver)
+    found.record("driver_state", hardware.driver_state)
     for note in hardware.notes:
         found.note(note.rstrip("."))
 
@@ -203,7 +203,7 @@ def _banner(text: str, found: Findings) -> None:
         found.package("torch", None, SAID, None, {toolkit[1].lower(): short_version(toolkit[2])})
     platform = _PLATFORM.search(text)
     if platform is not None:
-        found.say("os", platform[1].lower())
+        found.record("os", platform[1].lower())
     name = next((each["name"].strip() for each in _GPU.finditer(text) if is_gpu(each["name"])), None)
     if name is None:
         return

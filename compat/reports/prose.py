@@ -12,9 +12,9 @@ from compat.reports.findings import (
     WRITTEN,
     Findings,
     machine_of,
-    say_driver,
-    say_python,
-    say_system,
+    record_driver,
+    record_python,
+    record_system,
     system_of,
 )
 from compat.reports.lines import Line
@@ -77,20 +77,20 @@ _INSTEAD = re.compile(r"\s*(?P<name>PyTorch|Python) .{1,80}\(you have v?(?P<vers
 
 def _read(text: str, above: str, found: Findings) -> None:
     if text.startswith(("Linux ", "Darwin ")) and _UNAME.match(text):
-        say_system(found, text)
-        found.say("machine", machine_of(text, "linux" if text.startswith("Linux") else "darwin"))
+        record_system(found, text)
+        found.record("machine", machine_of(text, "linux" if text.startswith("Linux") else "darwin"))
     elif "(you have " in text:
         if (instead := _INSTEAD.match(text)) is not None:
             _item(f"{instead['name']} {instead['version']}", found)
     elif "Welcome to Ubuntu" in text:
-        say_system(found, text)
+        record_system(found, text)
     elif "Python " in text and (prompt := _PROMPT.match(text.strip(" >`"))):
-        say_python(found, prompt["version"] + (prompt["rest"] or ""))
+        record_python(found, prompt["version"] + (prompt["rest"] or ""))
         if (on := _ON.search(prompt["rest"] or "")) is not None:
-            found.say("os", {"win32": "windows"}.get(on[1], on[1]))
+            found.record("os", {"win32": "windows"}.get(on[1], on[1]))
     elif "] " in text and (box := _BOX.match(text)):
         if box["mark"] != " " and len(box["text"]) < 60:
-            say_system(found, box["text"], WRITTEN)
+            record_system(found, box["text"], WRITTEN)
     elif text[:1].isdecimal() and above and _kind(f"{above} {text}") == "item":
         _item(f"{above} {text}", found)  # a name, with its version below
     elif any(character.isdecimal() for character in text):
@@ -114,7 +114,7 @@ def _written(text: str, found: Findings) -> None:
         if kind == "item":
             _item(part, found)
         elif kind == "system":
-            say_system(found, part, WRITTEN)
+            record_system(found, part, WRITTEN)
         elif kind == "gpu" and (group := devices_in(part)):
             groups.append(group)
     if groups:
@@ -146,12 +146,12 @@ def _item(part: str, found: Findings) -> None:
         return
     name, text = match["name"].strip(" `*_").lower().removesuffix(" version"), match["version"]
     if name == "python":
-        say_python(found, text, WRITTEN)
+        record_python(found, text, WRITTEN)
     elif "driver" in name:
-        say_driver(found, text, WRITTEN)
+        record_driver(found, text, WRITTEN)
     elif name in _OWN:
         version = short_version(text)
-        found.say("cuda_toolkit", version if version and "." in version and float(version) < 30 else None, WRITTEN)
+        found.record("cuda_toolkit", version if version and "." in version and float(version) < 30 else None, WRITTEN)
     elif (distribution := distribution_of(name)) is not None:
         specifier = range_at(text)
         version = version_at(text) if specifier is None else None
@@ -275,7 +275,7 @@ def _mentioned(lines: Sequence[Line], found: Findings) -> None:
         found.accelerators(devices[0][0], BY_HAND, counted=any(counted for _, counted in devices))
     for field, values in facts.items():
         if len(values) == 1:
-            found.say(field, values.pop(), HINTED)
+            found.record(field, values.pop(), HINTED)
 
 
 def _move_in(sentence: str) -> str:
@@ -335,17 +335,17 @@ def read_variables(lines: Sequence[Line], found: Findings) -> None:
         before = _BEFORE.match(text) if "=" in text else None
         if before is not None:
             for match in _ASSIGNED.finditer(before["set"]):
-                _say(found, match[1], match[2])
+                _record(found, match[1], match[2])
         elif listed is not None and " " not in text[: listed.end("name")]:
-            _say(found, listed["name"], listed["value"])
+            _record(found, listed["name"], listed["value"])
         elif (assigned := _SET.match(text) or (_PYTHON.match(text) if "environ" in text else None)) is not None:
-            _say(found, assigned[1], assigned[2])
+            _record(found, assigned[1], assigned[2])
         else:
             continue
         found.used.add(line.number)
 
 
-def _say(found: Findings, name: str, value: str) -> None:
+def _record(found: Findings, name: str, value: str) -> None:
     value = value.strip().strip("'\"")
     if "$" not in value and "<" not in value and "{" not in value:
         found.variable(name, value)

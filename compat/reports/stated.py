@@ -118,7 +118,7 @@ _FACTS = (
 )
 
 
-def told_in(text: str) -> Environment:
+def stated_in(text: str) -> Environment:
     """Return environment facts from error messages: installed releases, Python, a GPU, the CUDA toolkit."""
     releases: dict[str, set[str]] = {}
     for wanted in wanted_in(text):
@@ -132,8 +132,8 @@ def told_in(text: str) -> Environment:
             facts.update({key: value for key, value in match.groupdict().items() if value})
     for each in unfit_in(text) if " wheel" in text else ():
         tag = each.here
-        said = {"python": tag.python, "os": tag.system, "machine": tag.machine, "glibc": tag.glibc}
-        facts.update({key: value for key, value in said.items() if value})
+        mentions = {"python": tag.python, "os": tag.system, "machine": tag.machine, "glibc": tag.glibc}
+        facts.update({key: value for key, value in mentions.items() if value})
     if "python" in facts and not pythons:
         pythons.add(facts["python"])
     code = facts.get("code")
@@ -259,11 +259,11 @@ def experiences_of(lines: Sequence[Line]) -> tuple[Experience, ...]:
         for each in _runs(line.text, line.number):
             runs.setdefault(each.name, []).append(each)
     found = []
-    for name, said in runs.items():
-        works = tuple(dict.fromkeys(each.version for each in said if each.works))
-        fails = tuple(dict.fromkeys(each.version for each in said if not each.works and (works or each.blamed)))
+    for name, mentions in runs.items():
+        works = tuple(dict.fromkeys(each.version for each in mentions if each.works))
+        fails = tuple(dict.fromkeys(each.version for each in mentions if not each.works and (works or each.blamed)))
         if (works or fails) and not set(works) & set(fails):
-            found.append(Experience(name, works, fails, said[0].line))
+            found.append(Experience(name, works, fails, mentions[0].line))
     return tuple(found)
 
 

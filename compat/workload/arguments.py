@@ -91,7 +91,7 @@ def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, object, 
 def _number(key: str) -> Callable[[Draft, object, str, bool], None]:
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         number = whole(value)
-        draft.say(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
+        draft.record(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
 
     return read
 
@@ -102,7 +102,7 @@ def _choice(key: str, word: str) -> Callable[[Draft, object, str, bool], None]:
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         on = truth(value)
         if on is not False:
-            draft.say(key, word if on is True else UNKNOWN, origin, tentative=tentative)
+            draft.record(key, word if on is True else UNKNOWN, origin, tentative=tentative)
 
     return read
 
@@ -141,12 +141,12 @@ def _attention(draft: Draft, value: object, origin: str, tentative: bool) -> Non
 
 def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     bits = whole(value)
-    draft.say("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
+    draft.record("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
 
 
 def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value not in ("no", False):
-        draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
+        draft.record("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
 
 
 def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -165,12 +165,12 @@ def _resume(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     # an object passed under this name was loaded elsewhere, where its name is read
     if isinstance(value, str) and value.strip() and value != "auto":
-        draft.say("model", value.strip(), origin, tentative=tentative)
+        draft.record("model", value.strip(), origin, tentative=tentative)
 
 
 def _named_model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     name = value.strip() if isinstance(value, str) else ""
-    draft.say("model", name or UNKNOWN, origin, tentative=tentative)
+    draft.record("model", name or UNKNOWN, origin, tentative=tentative)
 
 
 def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -299,7 +299,7 @@ def deepspeed_facts(
     for key in ("bf16", "fp16"):
         table = settings.get(key)
         if isinstance(table, dict) and table.get("enabled") is True:
-            draft.say("precision", key, origin(key), tentative=tentative)
+            draft.record("precision", key, origin(key), tentative=tentative)
     batch = settings.get("train_micro_batch_size_per_gpu")
     if whole(batch) == batch:
         apply(draft, "per_device_train_batch_size", batch, origin("train_micro_batch_size_per_gpu"), tentative=tentative)

@@ -35,60 +35,60 @@ class Draft:
 
     def __init__(self, *, last_wins: bool = False) -> None:
         self._last_wins = last_wins
-        self._said: dict[str, list[tuple[object, str, bool]]] = {}
+        self._stated: dict[str, list[tuple[object, str, bool]]] = {}
         self.configs: list[str] = []
         self.notes: list[str] = []
 
-    def say(self, key: str, value: object, origin: str, *, tentative: bool = False) -> None:
+    def record(self, key: str, value: object, origin: str, *, tentative: bool = False) -> None:
         """Record a fact by its key in the workload ("batch_size"); ``tentative`` if it depends on a condition."""
-        self._said.setdefault(key, []).append((value, origin, tentative))
+        self._stated.setdefault(key, []).append((value, origin, tentative))
 
     def feature(self, name: str, on: object, origin: str, *, tentative: bool = False) -> None:
         """Record that a feature is on, off, or :data:`UNKNOWN`."""
-        self.say(f"features.{name}", on, origin, tentative=tentative)
+        self.record(f"features.{name}", on, origin, tentative=tentative)
 
     def on(self, name: str, origin: str, *, tentative: bool = False) -> None:
         """Record that a feature is on."""
-        self.say(f"features.{name}", value=True, origin=origin, tentative=tentative)
+        self.record(f"features.{name}", value=True, origin=origin, tentative=tentative)
 
     def off(self, name: str, origin: str, *, tentative: bool = False) -> None:
         """Record that a feature is off."""
-        self.say(f"features.{name}", value=False, origin=origin, tentative=tentative)
+        self.record(f"features.{name}", value=False, origin=origin, tentative=tentative)
 
     def forget(self, key: str) -> None:
         """Drop all values of a key."""
-        self._said.pop(key, None)
+        self._stated.pop(key, None)
 
     def get(self, key: str) -> Any:
         """Return the value of a key; ``None`` if unset, unknown, only tentative, or contradictory."""
-        said = self._said.get(key)
-        if not said:
+        stated = self._stated.get(key)
+        if not stated:
             return None
         if self._last_wins:
-            said = said[-1:]
-        first = said[0][0]
-        if first is UNKNOWN or any(value is UNKNOWN or value != first for value, _, _ in said[1:]):
+            stated = stated[-1:]
+        first = stated[0][0]
+        if first is UNKNOWN or any(value is UNKNOWN or value != first for value, _, _ in stated[1:]):
             return None
-        if key not in _LIKELY and all(tentative for _, _, tentative in said):
+        if key not in _LIKELY and all(tentative for _, _, tentative in stated):
             return None
         return first
 
     def origin(self, key: str) -> str:
         """Return where a known fact was read, preferring an unconditional place over one in a branch."""
-        said = self._said[key][-1:] if self._last_wins else self._said[key]
-        return next((origin for _, origin, tentative in said if not tentative), said[0][1])
+        stated = self._stated[key][-1:] if self._last_wins else self._stated[key]
+        return next((origin for _, origin, tentative in stated if not tentative), stated[0][1])
 
     def contradictions(self) -> tuple[str, ...]:
         """Return a description of each contradiction."""
         if self._last_wins:
             return ()
         found = []
-        for key, said in self._said.items():
+        for key, stated in self._stated.items():
             places: dict[str, str] = {}
-            for value, origin, _ in said:
+            for value, origin, _ in stated:
                 if value is not UNKNOWN:
                     places.setdefault(str(value), origin)
-            if len(places) > 1 and not (key == "task" and "trainer" in self._said):
+            if len(places) > 1 and not (key == "task" and "trainer" in self._stated):
                 values = " and ".join(f"{value} ({place})" for value, place in places.items())
                 found.append(f"{key.removeprefix('features.')} stays unknown: {values}")
         return tuple(found)
@@ -102,7 +102,7 @@ class Draft:
             pairs = merges_are_pairs(model)
             if pairs is not None:
                 self.feature("tokenizer-json-0.20", pairs, os.path.join(model, "tokenizer.json"))
-        known = {key: value for key in self._said if (value := self.get(key)) is not None}
+        known = {key: value for key in self._stated if (value := self.get(key)) is not None}
         features = {key[9:]: known.pop(key) for key in [*known] if key.startswith("features.")}
         on = tuple(name for name, value in features.items() if value)
         off = tuple(name for name, value in features.items() if not value)

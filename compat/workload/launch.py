@@ -44,25 +44,25 @@ def from_variables(variables: Mapping[str, str]) -> Workload:
     known: dict[str, Any] = {}
     origins: dict[str, str] = {}
 
-    def say(key: str, value: object, name: str) -> None:
+    def record(key: str, value: object, name: str) -> None:
         if value is not None and key not in known:
             known[key] = value
             origins[key] = f"${name}"
 
-    say(*_launcher(variables))
+    record(*_launcher(variables))
     inside = "LOCAL_RANK" in variables  # cluster operators may set WORLD_SIZE for nodes instead of processes
     for size, rank in _SIZES:
         if size != "WORLD_SIZE" or inside:
-            say("processes", _number(variables, size, 1), size)
-            say("rank", _number(variables, rank), rank)
+            record("processes", _number(variables, size, 1), size)
+            record("rank", _number(variables, rank), rank)
     if known.get("launcher") == "slurm":
         name = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in variables else "SLURM_NTASKS"
-        say("processes", _number(variables, name, 1), name)
-        say("rank", _number(variables, "SLURM_PROCID"), "SLURM_PROCID")
+        record("processes", _number(variables, name, 1), name)
+        record("rank", _number(variables, "SLURM_PROCID"), "SLURM_PROCID")
     if known.get("launcher") == "accelerate" and not inside and "ACCELERATE_DYNAMO_BACKEND" in variables:
-        say("processes", 1, "ACCELERATE_DYNAMO_BACKEND")  # without ranks, accelerate started a single plain process
+        record("processes", 1, "ACCELERATE_DYNAMO_BACKEND")  # without ranks, accelerate started a single plain process
     precision = variables.get("ACCELERATE_MIXED_PRECISION", "").lower()
-    say("precision", precision if precision in ("bf16", "fp16", "fp8") else None, "ACCELERATE_MIXED_PRECISION")
+    record("precision", precision if precision in ("bf16", "fp16", "fp8") else None, "ACCELERATE_MIXED_PRECISION")
     on, off = _features(variables, origins)
     return Workload(**known, features=on or None, features_absent=off or None, origins=origins)
 
@@ -88,7 +88,7 @@ def _features(variables: Mapping[str, str], origins: dict[str, str]) -> tuple[tu
     on: list[str] = []
     off: list[str] = []
 
-    def say(feature: str, name: str, *, answer: bool = True) -> None:
+    def record(feature: str, name: str, *, answer: bool = True) -> None:
         (on if answer else off).append(feature)
         origins[f"features.{feature}"] = f"${name}"
 
@@ -96,28 +96,28 @@ def _features(variables: Mapping[str, str], origins: dict[str, str]) -> tuple[tu
         return variables.get(name, "").lower() == "true"
 
     if is_on("ACCELERATE_USE_DEEPSPEED"):
-        say("deepspeed", "ACCELERATE_USE_DEEPSPEED")
+        record("deepspeed", "ACCELERATE_USE_DEEPSPEED")
         stage = variables.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", "")
         for each in ("1", "2", "3") if stage in ("0", "1", "2", "3") else ():
-            say(f"zero-{each}", "ACCELERATE_DEEPSPEED_ZERO_STAGE", answer=stage == each)
+            record(f"zero-{each}", "ACCELERATE_DEEPSPEED_ZERO_STAGE", answer=stage == each)
         device = variables.get("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "").lower()
         if device:
-            say("optimizer-offload", "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", answer=device != "none")
+            record("optimizer-offload", "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", answer=device != "none")
         if (_number(variables, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS") or 0) > 1:
-            say("gradient-accumulation", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
+            record("gradient-accumulation", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS")
     if is_on("ACCELERATE_USE_FSDP"):
-        say("fsdp", "ACCELERATE_USE_FSDP")
+        record("fsdp", "ACCELERATE_USE_FSDP")
         version = variables.get("FSDP_VERSION", "")
         if version in ("1", "2"):
-            say("fsdp2", "FSDP_VERSION", answer=version == "2")
+            record("fsdp2", "FSDP_VERSION", answer=version == "2")
         if "FSDP_CPU_RAM_EFFICIENT_LOADING" in variables:
             on_rank_0 = is_on("FSDP_CPU_RAM_EFFICIENT_LOADING")
-            say("ram-efficient-loading", "FSDP_CPU_RAM_EFFICIENT_LOADING", answer=on_rank_0)
+            record("ram-efficient-loading", "FSDP_CPU_RAM_EFFICIENT_LOADING", answer=on_rank_0)
     if (_number(variables, "PARALLELISM_CONFIG_CP_SIZE") or 0) > 1:
-        say("context-parallel", "PARALLELISM_CONFIG_CP_SIZE")
+        record("context-parallel", "PARALLELISM_CONFIG_CP_SIZE")
     backend = variables.get("ACCELERATE_DYNAMO_BACKEND", "")
     if backend and backend.upper() != "NO":
-        say("torch-compile", "ACCELERATE_DYNAMO_BACKEND")
+        record("torch-compile", "ACCELERATE_DYNAMO_BACKEND")
     return tuple(on), tuple(off)
 
 

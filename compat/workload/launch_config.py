@@ -116,7 +116,7 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
     draft = config.draft
     apply(draft, "mixed_precision", settings.get("mixed_precision"), origin(("mixed_precision",)))
     if settings.get("mixed_precision") is None and truth(settings.get("fp16")) is True:
-        draft.say("precision", "fp16", origin(("fp16",)))  # the form of accelerate's first releases
+        draft.record("precision", "fp16", origin(("fp16",)))  # the form of accelerate's first releases
     if config.distributed == "DEEPSPEED":
         draft.on("deepspeed", origin(("distributed_type",)))
         table = settings.get("deepspeed_config") or {}

@@ -53,7 +53,7 @@ def llamafactory(recipe: Recipe) -> None:
     """Read LLaMA-Factory's own keys: its stages."""
     stage = recipe.settings.get("stage")
     if isinstance(stage, str) and stage in _STAGES:
-        recipe.draft.say("task", _STAGES[stage], recipe.origin("stage"))
+        recipe.draft.record("task", _STAGES[stage], recipe.origin("stage"))
 
 
 def axolotl(recipe: Recipe) -> None:
@@ -61,9 +61,9 @@ def axolotl(recipe: Recipe) -> None:
     draft, settings = recipe.draft, recipe.settings
     kind = settings.get("rl")
     if kind is None:
-        draft.say("task", "sft", recipe.file)
+        draft.record("task", "sft", recipe.file)
     elif isinstance(kind, str) and kind in _RL:
-        draft.say("task", {"ipo": "dpo", "simpo": "cpo", "rm": "reward"}.get(kind, kind), recipe.origin("rl"))
+        draft.record("task", {"ipo": "dpo", "simpo": "cpo", "rm": "reward"}.get(kind, kind), recipe.origin("rl"))
     adapter = settings.get("adapter")
     if isinstance(adapter, str) and adapter:
         draft.on("peft", recipe.origin("adapter"))
@@ -77,7 +77,7 @@ def axolotl(recipe: Recipe) -> None:
         for key in ("use_vllm", "vllm_mode"):
             apply(draft, key, table.get(key), recipe.origin("trl"))
     if settings.get("use_ray") is True:
-        draft.say("launcher", "ray", recipe.origin("use_ray"))
+        draft.record("launcher", "ray", recipe.origin("use_ray"))
 
 
 def torchtune(recipe: Recipe) -> None:
@@ -90,9 +90,9 @@ def torchtune(recipe: Recipe) -> None:
         name = component.rpartition(".")[2]
         draft.feature("peft", "lora" in name or "dora" in name, recipe.origin("model"))
         if name.startswith("qlora"):
-            draft.say("quantization", "4bit", recipe.origin("model"))
+            draft.record("quantization", "4bit", recipe.origin("model"))
     if (precision := precision_word(settings.get("dtype"))) is not None:
-        draft.say("precision", precision, recipe.origin("dtype"))
+        draft.record("precision", precision, recipe.origin("dtype"))
     for key, name in (("enable_activation_checkpointing", "gradient_checkpointing"), ("compile", "torch_compile")):
         value = settings.get(key)
         if isinstance(value, bool):
@@ -101,7 +101,7 @@ def torchtune(recipe: Recipe) -> None:
     name = str(loss.get("_component_") if isinstance(loss, dict) else "").rpartition(".")[2].lower()
     task = next((task for task in ("grpo", "dpo", "ppo") if name.startswith(task)), None)
     if task is not None:
-        draft.say("task", task, recipe.origin("loss"))
+        draft.record("task", task, recipe.origin("loss"))
     batch = whole(settings.get("batch_size"))
     apply(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
 
@@ -154,17 +154,17 @@ class Reading:
         joined = os.path.join(self.directory, name)
         return name if os.path.abspath(name) == os.path.abspath(joined) else joined
 
-    def say(self, key: str, value: object) -> None:
-        self.draft.say(key, value, COMMAND)
+    def record(self, key: str, value: object) -> None:
+        self.draft.record(key, value, COMMAND)
 
     def launched(self, launcher: str | None, processes: int | None) -> None:
         """Record the launcher that starts the job and its number of processes, replacing earlier ones."""
         self.draft.forget("launcher")
         self.draft.forget("processes")
         if launcher is not None:
-            self.say("launcher", launcher)
+            self.record("launcher", launcher)
         if processes:
-            self.say("processes", processes)
+            self.record("processes", processes)
 
     def plainly(self) -> None:
         """Record a plain process, or as many as the outer launcher starts."""

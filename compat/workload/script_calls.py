@@ -90,17 +90,17 @@ class Calls:
                 self._trainer(name, origin, conditional)
         if draft.get("task") == "reward" or not self._trains:
             for model, origin, conditional in self._classifiers:
-                draft.say("model", model, origin, tentative=conditional)
+                draft.record("model", model, origin, tentative=conditional)
         if not self._trains:
-            for say in self._inference:
-                say()
+            for record in self._inference:
+                record()
             for value, origin, conditional in self._data_types:
-                draft.say("precision", precision_word(value) or UNKNOWN, origin, tentative=conditional)
+                draft.record("precision", precision_word(value) or UNKNOWN, origin, tentative=conditional)
 
     def _trainer(self, known: tuple[str, str], origin: str, conditional: bool) -> None:
         self._trains = True
-        self._draft.say("trainer", known[0], origin, tentative=conditional)
-        self._draft.say("task", known[1], origin, tentative=conditional)
+        self._draft.record("trainer", known[0], origin, tentative=conditional)
+        self._draft.record("task", known[1], origin, tentative=conditional)
 
     def _class(self, node: ast.ClassDef, visit: Visit) -> None:
         known = trainer_of(self._names.library_class(node.name))
@@ -170,7 +170,7 @@ class Calls:
 
     def _string_model(self, call: _Call, value: object) -> None:
         if isinstance(value, str) and value:
-            self._draft.say("model", value, call.origin, tentative=call.conditional)
+            self._draft.record("model", value, call.origin, tentative=call.conditional)
 
     def _loaded(self, call: _Call) -> None:
         """``SOMETHING.from_pretrained(NAME, …)``."""
@@ -192,7 +192,7 @@ class Calls:
         if name is not None and any(word in kind for word in _REWARDS):
             self._classifiers.append(stated)
         elif name is not None:
-            self._draft.say("model", stated[0], call.origin, tentative=call.conditional)
+            self._draft.record("model", stated[0], call.origin, tentative=call.conditional)
         self._data_type(call)
 
     def _data_type(self, call: _Call) -> None:
@@ -209,7 +209,7 @@ class Calls:
 
     def _infers(self, task: str, call: _Call) -> None:
         """Record inference or serving as the task. Only for scripts that train nothing: many test the model they trained."""
-        self._draft.say("task", task, call.origin, tentative=call.conditional)
+        self._draft.record("task", task, call.origin, tentative=call.conditional)
         self._data_type(call)
         if call.root != "vllm":
             self._string_model(call, call.keywords.get("model"))
@@ -222,7 +222,7 @@ class Calls:
         self._string_model(call, call.keywords.get("model", first))
         method = call.keywords.get("quantization")
         if isinstance(method, str):
-            self._draft.say("quantization", method.lower(), call.origin, tentative=call.conditional)
+            self._draft.record("quantization", method.lower(), call.origin, tentative=call.conditional)
 
     def _peft(self, call: _Call) -> None:
         if call.name == "get_peft_model" or (call.name.endswith("Config") and call.name != "PeftConfig"):
@@ -293,9 +293,9 @@ class Calls:
             apply(self._draft, "deepspeed", value, call.origin, tentative=call.conditional)
 
     def _launcher(self, word: str, count: object, call: _Call) -> None:
-        self._draft.say("launcher", word, call.origin, tentative=call.conditional)
+        self._draft.record("launcher", word, call.origin, tentative=call.conditional)
         if count is not None:
-            self._draft.say("processes", whole(count), call.origin, tentative=call.conditional)
+            self._draft.record("processes", whole(count), call.origin, tentative=call.conditional)
 
     def _notebook_launcher(self, call: _Call) -> None:
         self._launcher("accelerate", call.keywords.get("num_processes", UNKNOWN), call)
@@ -304,7 +304,7 @@ class Calls:
         self._launcher("ray", None, call)
 
     def _ray_workers(self, call: _Call) -> None:
-        self._draft.say("processes", whole(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
+        self._draft.record("processes", whole(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
 
     def _checkpointing_off(self, call: _Call) -> None:
         self._draft.off("gradient-checkpointing", call.origin, tentative=call.conditional)

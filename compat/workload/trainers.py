@@ -19,7 +19,7 @@ _SAME = {"UnslothTrainer": "SFTTrainer", "PPOv2Trainer": "PPOTrainer", "RLOOv2Tr
 """Other names of trl's classes, and subclasses that add nothing but a default."""
 
 _OF_SETFIT = ("Trainer", "DistillationTrainer")
-"""Trainers of setfit that bear the name of another library's; they are told as SetFitTrainer, the former name of the first."""
+"""Trainers of setfit with the names of another library's; reported as SetFitTrainer, the former name of the first."""
 
 ONLY_FROM = {"Trainer": "transformers", "Seq2SeqTrainer": "transformers"}
 """Names that other libraries use for something else."""

@@ -35,13 +35,13 @@ def trl(reading: Reading, words: Sequence[str]) -> None:
     task = words[0] if words else ""
     if task in ("vllm-serve", "vllm_serve"):
         vllm_server(reading, words[1:])
-        reading.draft.say("features.openai-server", value=False, origin=COMMAND)
+        reading.draft.record("features.openai-server", value=False, origin=COMMAND)
         return
     if task not in _TRL_TASKS:
         reading.note(f"trl {task}".strip() + " starts no training")
         return
-    reading.say("task", task)
-    reading.say("trainer", TRAINERS[task])
+    reading.record("task", task)
+    reading.record("trainer", TRAINERS[task])
     pairs, _ = parse_words(words[1:])
     options = {name: value for name, value in pairs if isinstance(value, str) or name in ACCELERATE_FLAGS}
     recipe = reading.recipe(str(options["config"])) if "config" in options else None
@@ -60,8 +60,8 @@ def trl_script(task: str) -> ProgramReader:
 
     def read(reading: Reading, words: list[str]) -> None:
         reading.plainly_unless_launched()
-        reading.say("task", task)
-        reading.say("trainer", TRAINERS[task])
+        reading.record("task", task)
+        reading.record("trainer", TRAINERS[task])
         named = [value for name, value in parse_words(words)[0] if name == "config" and isinstance(value, str)]
         reading.give(f"trl {task}", words, reading.recipe(named[-1]) if named else None)
         reading.options(words)
@@ -103,10 +103,10 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-lora", lora, COMMAND)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
-        reading.say("quantization", method.lower())
+        reading.record("quantization", method.lower())
     if known.get("distributed_executor_backend") == "ray":
         reading.draft.forget("launcher")
-        reading.say("launcher", "ray")
+        reading.record("launcher", "ray")
 
 
 _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
@@ -123,9 +123,9 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
 
 
 def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:
-    reading.say("task", "serve")
+    reading.record("task", "serve")
     if isinstance(model, str) and "$" not in model:
-        reading.say("model", model)
+        reading.record("model", model)
     count = 1
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         size = number(reading, {name: str(known[name])}, name) if known.get(name, UNKNOWN) is not UNKNOWN else None
@@ -133,16 +133,16 @@ def _serves(reading: Reading, known: Mapping[str, object], model: object) -> Non
     reading.launched("python", count or None)
     precision = precision_word(known.get("dtype"))
     if precision is not None:
-        reading.say("precision", precision)
+        reading.record("precision", precision)
 
 
 def llamafactory(reading: Reading, words: Sequence[str]) -> None:
     """``llamafactory-cli train RECIPE [KEY=VALUE …]`` and its servers."""
     job = words[0] if words else ""
     if job == "api":
-        reading.say("task", "serve")
+        reading.record("task", "serve")
     elif job in ("chat", "webchat"):
-        reading.say("task", "inference")
+        reading.record("task", "inference")
     elif job != "train":
         reading.note(f"llamafactory-cli {job}".strip() + " starts no training")
         return
@@ -187,7 +187,7 @@ def axolotl(reading: Reading, words: Sequence[str]) -> None:
     if job == "train":
         axolotl_train(reading, [word for word in rest if word not in ("--accelerate", "--no-accelerate")])
     else:
-        reading.say("task", "inference")
+        reading.record("task", "inference")
 
 
 _INSIDE = "axolotl.cli.train"
@@ -210,7 +210,7 @@ def swift(reading: Reading, words: Sequence[str]) -> None:
     if task is None:
         reading.note(f"swift {job}".strip() + " starts no training")
         return
-    reading.say("task", task)
+    reading.record("task", task)
     if reading.variable("NPROC_PER_NODE") is None and reading.variable("NNODES") is None:
         reading.launched("python", 1)
     else:
@@ -236,7 +236,7 @@ def torchtune(reading: Reading, words: Sequence[str]) -> None:
     recipe, *arguments = rest
     task = next((task for word, task in _TUNE_TASKS.items() if word in recipe), None)
     if task is not None:
-        reading.say("task", task)
+        reading.record("task", task)
     if "lora" in recipe:
         reading.draft.on("peft", COMMAND)
     options, others = parse_words(arguments)
@@ -250,7 +250,7 @@ def torchtune(reading: Reading, words: Sequence[str]) -> None:
         if name == "batch_size":
             apply(reading.draft, "per_device_train_batch_size", value, COMMAND)
         elif name == "dtype" and (precision := precision_word(value)) is not None:
-            reading.say("precision", precision)
+            reading.record("precision", precision)
 
 
 _TUNE_TASKS = {"dpo": "dpo", "ppo": "ppo", "grpo": "grpo", "generate": "inference", "finetune": "sft"}

@@ -290,7 +290,7 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
         unread={text: text}, narrowed={text: text}, assumed={text: text}, policies=(text,), verified=Verified(rules=True, uv=True),
     )  # fmt: skip
     for each in (plan, replace(plan, core=(text,)), replace(plan, refused=text)):
-        yield "plan", shown_plan(each, report.findings, None, told=[text], notes=[text])
+        yield "plan", shown_plan(each, report.findings, None, target=[text], notes=[text])
         yield "pins", shown_pins(each, [text])
 
 

@@ -174,7 +174,7 @@ def test_hostile_text_in_every_field_of_a_plan_is_text(text: str) -> None:
     )  # fmt: skip
     page = plan_page(
         plan, report.findings, report.environment, before=report.environment, commands=Commands((text,), (text,), (text,)),
-        differences=[f"--- a\n+++ b\n+{text}\n-{text}\n {text}"], told=(text,), notes=(text,), title=text,
+        differences=[f"--- a\n+++ b\n+{text}\n-{text}\n {text}"], target=(text,), notes=(text,), title=text,
     )  # fmt: skip
     assert_harmless(page)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.model import Accelerator
-from compat.reports.stated import told_in, wanted_in
+from compat.reports.stated import stated_in, wanted_in
 from tests.growth import assert_linear
 
 
@@ -73,7 +73,7 @@ def test_what_says_nothing_of_a_release(text: str) -> None:
 
 
 def test_facts_on_the_way() -> None:
-    told = told_in(
+    told = stated_in(
         "ERROR: Package 'x' requires a different Python: 3.8.10 not in '>=3.9'\n"
         "vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.\n"
         "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "

@@ -74,8 +74,8 @@ def test_a_source_that_contradicts_itself_leaves_it_unknown() -> None:
 
 def test_contradictions_are_told_with_their_places() -> None:
     draft = Draft()
-    draft.say("batch_size", 2, "a.py:1")
-    draft.say("batch_size", 4, "a.py:9")
+    draft.record("batch_size", 2, "a.py:1")
+    draft.record("batch_size", 4, "a.py:9")
     draft.on("vllm", "a.py:3")
     assert draft.contradictions() == ("batch_size stays unknown: 2 (a.py:1) and 4 (a.py:9)",)
 
@@ -83,7 +83,7 @@ def test_contradictions_are_told_with_their_places() -> None:
 def test_what_holds_only_under_a_condition_is_not_known() -> None:
     draft = Draft()
     draft.on("peft", "a", tentative=True)
-    draft.say("task", "sft", "a", tentative=True)
+    draft.record("task", "sft", "a", tentative=True)
     draft.on("vllm", "a", tentative=True)
     draft.on("vllm", "b")
     found = draft.workload()

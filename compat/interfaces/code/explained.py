@@ -57,14 +57,14 @@ def _less(range_: Range, left: Mapping[str, set[str]], refused: Mapping[tuple[st
     for version in range_.allowed - left[mine]:
         for (one, other), apart in refused.items():
             if one == mine and left[other] <= apart.get(version, {}).keys():
-                why[version] = (_told(apart[version][max(left[other], key=key_of)], mine, other),)
+                why[version] = (_with_end(apart[version][max(left[other], key=key_of)], mine, other),)
                 break
     return replace(range_, allowed=frozenset(left[mine]), why=why)
 
 
-def _told(said: Apart, mine: str, other: str) -> Apart:
-    end = f"and no remaining {other} has it" if said.by == mine else f"as by every remaining {other}"
-    return replace(said, text=f"{said.text}, {end}")
+def _with_end(reason: Apart, mine: str, other: str) -> Apart:
+    end = f"and no remaining {other} has it" if reason.by == mine else f"as by every remaining {other}"
+    return replace(reason, text=f"{reason.text}, {end}")
 
 
 def _refused(given: Mapping[str, Range], rows: Rows, declared: Declared) -> dict[tuple[str, str], Refused]:
@@ -106,7 +106,7 @@ def _by_declaration(one: Range, given: Mapping[str, Range], declared: Declared) 
 class Reason:
     """Why a release is excluded: what the code uses at ``place``, and the explanation.
 
-    ``said``: ``renamed`` is stated by the package or is the same name in another module, otherwise it is only similar.
+    ``stated``: ``renamed`` is stated by the package or is the same name in another module, otherwise it is only similar.
     ``left``: the need is deferred to a base class in another package.
     """
 
@@ -114,7 +114,7 @@ class Reason:
     what: str
     text: str
     renamed: str | None = None
-    said: bool = False
+    stated: bool = False
     left: bool = False
 
     def to_json(self) -> dict[str, object]:
@@ -195,17 +195,17 @@ def _one(each: Range, ranges: tuple[Range, ...], reverse: Reverse, releases: Rel
     first, last = good[0], good[-1]
     versions = each.versions
 
-    def said(at: int, inside: int) -> tuple[str, tuple[Reason, ...]]:
+    def reasons_at(at: int, inside: int) -> tuple[str, tuple[Reason, ...]]:
         why = each.why.get(versions[at], ())
         return versions[at], _reasons(each.package, why, versions[inside], versions[at], releases, newer=at > inside)
 
     holes = {
-        versions[at]: said(at, max(ok for ok in good if ok < at))[1]
+        versions[at]: reasons_at(at, max(ok for ok in good if ok < at))[1]
         for at in range(first, last) if versions[at] not in each.allowed
     }  # fmt: skip
     return Explained(
-        each.package, each, versions[first], versions[last], said(first - 1, first) if first else None,
-        said(last + 1, last) if last + 1 < len(versions) else None, holes, (), _with_others(each, ranges, reverse),
+        each.package, each, versions[first], versions[last], reasons_at(first - 1, first) if first else None,
+        reasons_at(last + 1, last) if last + 1 < len(versions) else None, holes, (), _with_others(each, ranges, reverse),
     )  # fmt: skip
 
 
@@ -216,11 +216,11 @@ def _with_others(each: Range, ranges: tuple[Range, ...], reverse: Reverse) -> tu
     for other in ranges:
         if not any(lean == other.package for version in good for _, lean in each.leaning.get(version, ())):
             continue
-        said = {version: reverse.partners(each, version, other) for version in good}
-        if all(partners == other.allowed for partners in said.values()):
+        partners_of = {version: reverse.partners(each, version, other) for version in good}
+        if all(partners == other.allowed for partners in partners_of.values()):
             continue
         for version in dict.fromkeys((good[0], good[-1])):
-            partners = [one for one in other.versions if one in said[version]]
+            partners = [one for one in other.versions if one in partners_of[version]]
             found.append(f"{version} with {other.package} {_span(partners, other)}")
     return tuple(found)
 
@@ -237,8 +237,8 @@ def _reasons(
     package: str, why: tuple[CodeNeed | Bound | Apart, ...], has: str, lacks: str, releases: Releases, *, newer: bool
 ) -> tuple[Reason, ...]:
     gone = [name for each in why if isinstance(each, CodeNeed) and (name := named(each.need))]
-    told = [each for each in why if not (isinstance(each, CodeNeed) and follows(each.need, gone))]
-    return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in told)
+    own = [each for each in why if not (isinstance(each, CodeNeed) and follows(each.need, gone))]
+    return tuple(_reason(package, each, has, lacks, releases, newer=newer) for each in own)
 
 
 def _reason(package: str, each: CodeNeed | Bound | Apart, has: str, lacks: str, releases: Releases, *, newer: bool) -> Reason:
@@ -256,7 +256,9 @@ def _reason(package: str, each: CodeNeed | Bound | Apart, has: str, lacks: str, 
     if need.kind == "override":
         return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
     text = _text(need, lacks, found, newer=newer)
-    return Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.said)
+    return (
+        Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.stated)
+    )
 
 
 def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str:
@@ -270,14 +272,14 @@ def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str
 def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:
     if need.kind in ("import", "attribute"):
         text = f"removed in {lacks}" if newer else f"not yet in {lacks}"
-        if found is not None and found.said:
+        if found is not None and found.stated:
             return f"{text}, where it is {found.name}"
         return f"{text}; {found.name} exists" if found is not None else text
     if need.keywords:
         text = f"not accepted by {lacks}" if newer else f"not yet accepted by {lacks}"
         if found is None:
             return text
-        if not found.said:
+        if not found.stated:
             return f"{text}; {found.name}= is similar"
         return f"renamed {found.name} in {lacks}" if newer else f"{text}, which calls it {found.name}"
     if need.positional:

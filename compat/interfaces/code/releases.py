@@ -52,10 +52,10 @@ class KeptAnswers:
 
 def _read(content: bytes | None, stamp: str | None) -> dict[tuple[object, ...], object]:
     try:
-        said, found = marshal.loads(content or b"")
+        stamped, found = marshal.loads(content or b"")
     except (ValueError, EOFError, TypeError):
         return {}
-    return found if isinstance(found, dict) and said == stamp else {}
+    return found if isinstance(found, dict) and stamped == stamp else {}
 
 
 @record(frozen=True)

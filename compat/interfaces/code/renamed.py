@@ -23,10 +23,10 @@ _LIKE = 0.78
 
 @record(frozen=True)
 class Renamed:
-    """``name`` in the other release; ``said``: stated by the package or the same name elsewhere, otherwise only similar."""
+    """``name`` in the other release; ``stated``: stated by the package or the same name elsewhere, otherwise only similar."""
 
     name: str
-    said: bool
+    stated: bool
 
 
 def in_other_release(releases: Releases, package: str, need: Need, has: str, lacks: str) -> Renamed | None:
@@ -39,9 +39,9 @@ def in_other_release(releases: Releases, package: str, need: Need, has: str, lac
     if not need.keywords:
         return None
     keyword = need.keywords[0]
-    candidates = [Renamed(name, said=True) for name in (*_said_new(table, having, need), *_said_old(table, having, need))]
+    candidates = [Renamed(name, stated=True) for name in (*_stated_new(table, having, need), *_stated_old(table, having, need))]
     names = taken(lacking, need)
-    for each in (*candidates, *(Renamed(name, said=False) for name in alike(keyword, names - taken(having, need)))):
+    for each in (*candidates, *(Renamed(name, stated=False) for name in alike(keyword, names - taken(having, need)))):
         if each.name != keyword and verdict_on(lacking, need._replace(keywords=(each.name,))).met is not False:
             return each
     return None
@@ -87,14 +87,14 @@ def _owners(world: World, need: Need) -> Iterator[Meaning]:
             yield member
 
 
-def _said_new(table: Table, having: World, need: Need) -> Iterator[str]:
+def _stated_new(table: Table, having: World, need: Need) -> Iterator[str]:
     for owner in _owners(having, need):
         for new, _, _ in table.renames(owner.module, owner.name.partition(".")[0], need.keywords[0]):
             if new:
                 yield new
 
 
-def _said_old(table: Table, having: World, need: Need) -> Iterator[str]:
+def _stated_old(table: Table, having: World, need: Need) -> Iterator[str]:
     """Yield the former names of a keyword, as documented by any release that accepted both."""
     for owner in _owners(having, need):
         for row in table.block(owner.module).get("rename", ()):
@@ -123,11 +123,11 @@ def _elsewhere(table: Table, lacking: World, need: Need) -> Renamed | None:
     homes = [module for module in table.modules() if name in table.names_in(module) and not _is_private(module)]
     for module in sorted(homes, key=lambda each: (each.count("."), len(each))):
         if lacking.imported(module, name).kind in ("class", "function"):
-            return Renamed(f"{module}.{name}", said=True)
+            return Renamed(f"{module}.{name}", stated=True)
     module = need.target if need.kind == "import" else need.target.rpartition(".")[0]
     for each in alike(name, table.names_in(module)):
         if lacking.imported(module, each).kind in ("class", "function"):
-            return Renamed(f"{module}.{each}", said=False)
+            return Renamed(f"{module}.{each}", stated=False)
     return None
 
 

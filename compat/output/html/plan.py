@@ -10,7 +10,7 @@ from compat.model import Environment, Finding
 from compat.output.graph import Graph, Node, picture
 from compat.output.html.page import Child, Html, element, joined, lines, page
 from compat.output.html.report import described, finding_of
-from compat.output.plan import checked_by, move, proof_of, said_cost
+from compat.output.plan import checked_by, cost_text, move, proof_of
 from compat.repair.plan import reason_of
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def plan_page(
     *,
     commands: Commands | None = None,
     differences: Sequence[str] = (),
-    told: Sequence[str] = (),
+    target: Sequence[str] = (),
     notes: Sequence[str] = (),
     before: Environment,
     title: str = "Repair plan",
 ) -> str:
     """Render the plan for an environment (``before``) with these errors, and the resulting environment (``after``).
 
-    ``differences`` are unified diffs of the changed files; ``told`` describes the target.
+    ``differences`` are unified diffs of the changed files; ``target`` describes the target.
     """
     if plan.stands:
         verdict = proof_of(plan, len(errors))
@@ -42,7 +42,7 @@ def plan_page(
     else:
         verdict = f"There is no plan: {plan.why_not}" if plan.why_not else "No set of releases fixes everything."
     parts: list[Child] = [element("h1", title), element("p", verdict, class_="summary")]
-    parts.append(described([("for", "; ".join(told)), ("notes", _list(notes))]))
+    parts.append(described([("for", "; ".join(target)), ("notes", _list(notes))]))
     if plan.stands:
         parts += _changes(plan, after)
         steps = () if commands is None else (commands.lock, commands.install, commands.rollback)
@@ -75,7 +75,7 @@ def _changes(plan: Plan, after: Environment) -> Iterator[Html]:
         yield element("details", element("summary", count), _table(along))
     yield described(
         [
-            ("cost", said_cost(plan.cost)),
+            ("cost", cost_text(plan.cost)),
             ("checked", checked_by(plan)),
             ("assumed", _list([f"{name}: {text}" for name, text in plan.assumed.items()])),
             ("next best", None if plan.next_best is None else plan.next_best.text),

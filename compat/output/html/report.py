@@ -91,8 +91,8 @@ def fix_of(fix: Fix) -> Html:
 
 def described(rows: Iterable[tuple[str, Child]]) -> Html:
     """Render a description list without its empty rows; empty if all rows are."""
-    told = [element("dt", name) + element("dd", value) for name, value in rows if value]
-    return element("dl", *map(Html, told)) if told else Html()
+    listed = [element("dt", name) + element("dd", value) for name, value in rows if value]
+    return element("dl", *map(Html, listed)) if listed else Html()
 
 
 # --- A fleet report, with the content that compat fleet prints to a terminal.
@@ -110,7 +110,7 @@ def fleet_page(fleet: Fleet, ranged: Ranged) -> str:
         element("h1", "Nodes"), element("p", screen.summary, class_="summary"), element("p", f"{screen.headline}."),
         element("div", element("table", head, *rows), class_="scroll"),
         *([element("p", screen.others)] if screen.others else []),
-        *(finding_of(told.finding, told.environment or Environment(), where=told.where) for told in screen.findings),
+        *(finding_of(shown.finding, shown.environment or Environment(), where=shown.where) for shown in screen.findings),
         described(screen.remarks),
     ]  # fmt: skip
     return page("Nodes", joined(parts))

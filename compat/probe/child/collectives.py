@@ -16,7 +16,7 @@ import time
 import torch
 import torch.distributed
 
-from .job import Job, said
+from .job import Job, described
 
 distributed = torch.distributed
 
@@ -38,12 +38,12 @@ def _joined(job: Job) -> int:
     wrong: list[str] = []
     for length in (1, 7, 4096, 100_003):
         for name, collective in (("all-reduce", _all_reduce), ("all-gather", _all_gather), ("broadcast", _broadcast)):
-            job.say("step", rank=rank, name=name)
+            job.record("step", rank=rank, name=name)
             wrong += collective(rank, world, length, device)
     speed = _bandwidth(world, device, job.values["megabytes"])
     distributed.barrier()
     distributed.destroy_process_group()
-    job.say("rank", rank=rank, wrong=wrong[:3], gb_s=speed, bytes=job.values["megabytes"] * 2**20)
+    job.record("rank", rank=rank, wrong=wrong[:3], gb_s=speed, bytes=job.values["megabytes"] * 2**20)
     return 0
 
 
@@ -126,15 +126,15 @@ def _between_nodes(job: Job) -> int:
     try:
         store, _, world = next(distributed.rendezvous("env://", timeout=limit))
         if first:
-            job.say("names", wrong=_names(store, limit))
+            job.record("names", wrong=_names(store, limit))
         store.set(f"compat/backend/{rank}", "nccl" if torch.cuda.is_available() and distributed.is_nccl_available() else "gloo")
         backends = {store.get(f"compat/backend/{other}").decode() for other in range(world)}
         # a single node without a device rules out NCCL for all
         job.values["backend"] = "nccl" if backends == {"nccl"} else "gloo"
-        job.say("group", rank=rank, world=world, backend=job.values["backend"])
+        job.record("group", rank=rank, world=world, backend=job.values["backend"])
         return _joined(job)
     except Exception as problem:
-        job.say("rank", rank=rank, wrong=[], error=said(problem))
+        job.record("rank", rank=rank, wrong=[], error=described(problem))
         return 1
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from .job import Job, NotHere, Probe, Verdict, failed, passed, said
+from .job import Job, NotHere, Probe, Verdict, described, failed, passed
 from .matrices import integers, reals, wrong_integer, wrong_real
 
 _ROWS = (64, 127, 200, 33)
@@ -62,7 +62,7 @@ def refusal(job: Job) -> Verdict:
     try:
         result = _fresh(_product)(a, b)
     except Exception as refused:
-        return passed({"refused": said(refused)[:200]})
+        return passed({"refused": described(refused)[:200]})
     return failed(f"compiled, 17×320 times 64×48 gave a result of shape {tuple(result.shape)}; the inner dimensions differ")
 
 

@@ -87,15 +87,15 @@ def collectives(job: Job, *, p2p: bool = True) -> Verdict:
         events = run_ranks(path, world, limit, {} if p2p else {"NCCL_P2P_DISABLE": "1"})
     except RankFailed as problem:
         return failed(f"{backend}, {world} processes: {problem}")
-    said = [event for event in events if event["event"] == "rank"]
-    ranks = sorted(event["rank"] for event in said)
-    wrong = [text for event in said for text in event["wrong"]]
+    reported = [event for event in events if event["event"] == "rank"]
+    ranks = sorted(event["rank"] for event in reported)
+    wrong = [text for event in reported for text in event["wrong"]]
     if ranks != list(range(world)):
         why = f"{backend}, {world} processes: only ranks {ranks} finished"
         return failed(why, {"ranks": len(ranks)}, {"ranks": world})
     if wrong:
         return failed(f"{backend}, {world} processes: {wrong[0]}", {"wrong": len(wrong)}, {"wrong": 0})
-    speed = round(min(event["gb_s"] for event in said), 2)
+    speed = round(min(event["gb_s"] for event in reported), 2)
     return passed({"processes": world, "backend": backend, "wrong": 0, "all_reduce_gb_s": speed}, {"wrong": 0})
 
 

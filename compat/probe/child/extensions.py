@@ -97,8 +97,8 @@ def imported(name: str, modules: tuple[str, ...]) -> Verdict:
         done = subprocess.run([sys.executable, "-c", _PROGRAM, *modules], capture_output=True, text=True, timeout=_LIMIT,
                               check=False, errors="replace", stdin=subprocess.DEVNULL)  # fmt: skip
     except subprocess.TimeoutExpired as over:
-        said = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
-        return failed(f"importing {', '.join(modules)} did not finish within {_LIMIT} s", last_words=_last(said))
+        output = over.stderr.decode("utf-8", "replace") if isinstance(over.stderr, bytes) else over.stderr or ""
+        return failed(f"importing {', '.join(modules)} did not finish within {_LIMIT} s", last_words=_last(output))
     half = next((line.strip() for line in done.stderr.split("\n") if _HALF.search(line)), None)
     if done.returncode == 0 and half is not None:
         why = f"{', '.join(modules)} can be imported without its compiled code: {half[:300]}"

@@ -51,7 +51,7 @@ class Job:
         if not self.on_cuda:
             raise NotHere(f"no accelerator: {why}" if why else "no accelerator")
 
-    def say(self, event: str, **values: object) -> None:
+    def record(self, event: str, **values: object) -> None:
         """Append one line to the results; earlier lines survive a crash."""
         line = json.dumps({"event": event, **values}, allow_nan=True, default=str) + "\n"
         with open(self.results, "a", encoding="utf-8") as file:
@@ -65,13 +65,13 @@ class Job:
             wanted = not self.only or any(f"{full}/".startswith((f"{each}/", f"{each}-")) for each in self.only)
             if full in self.skip or not wanted:
                 continue
-            self.say("begin", probe=full)
+            self.record("begin", probe=full)
             began = time.perf_counter()
             verdict = self.verdict(probe)
             broken = self._broken_context()
             if broken and verdict["status"] != "failed":
                 verdict = failed(f"the CUDA context is unusable after it: {broken}")
-            self.say("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
+            self.record("result", probe=full, seconds=round(time.perf_counter() - began, 3), **verdict)
             if broken:
                 os._exit(POISONED)
 
@@ -86,7 +86,7 @@ class Job:
             import traceback
 
             lines = traceback.format_exc().strip().split("\n")
-            return failed(said(problem), last_words=lines[-6:])
+            return failed(described(problem), last_words=lines[-6:])
 
     def _broken_context(self) -> str | None:
         if not self.on_cuda:
@@ -96,11 +96,11 @@ class Job:
         try:
             torch.cuda.synchronize(self.device)
         except Exception as problem:
-            return said(problem)
+            return described(problem)
         return None
 
 
-def said(problem: BaseException) -> str:
+def described(problem: BaseException) -> str:
     """Format an exception on one line: its class and the first 400 characters of its message."""
     text = " ".join(str(problem).split())
     return f"{type(problem).__name__}: {text[:400]}" if text else type(problem).__name__

@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from .bounds import BASE, UNIT, angle_bound, compared, exact_tables, halves, joined, short_name, turned, turning_bound
-from .job import Job, NotHere, Probe, Verdict, failed, is_installed, missing, needed, passed, said
+from .job import Job, NotHere, Probe, Verdict, described, failed, is_installed, missing, needed, passed
 from .rotary_kernels import COMPILED, EAGER, INSTALLED, TRITON, Apply, Kernel
 from .rotary_kernels import tables as own_tables
 
@@ -142,7 +142,7 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
     except NotHere:
         raise
     except Exception as problem:
-        raise NotHere(f"tables that fit are refused too: {said(problem)[:160]}") from problem
+        raise NotHere(f"tables that fit are refused too: {described(problem)[:160]}") from problem
     cases = [("shorter", SHORT, LONG), ("longer", LONG, SHORT)]
     if not kernel.own_type:  # ours; others broadcast one row on purpose
         cases.append(("one row", 1, LONG))
@@ -153,7 +153,7 @@ def lengths(job: Job, kernel: Kernel) -> Verdict:
         except NotHere:
             raise
         except Exception as refusal:
-            refused[name] = said(refusal)[:160]
+            refused[name] = described(refusal)[:160]
             continue
         if name == "longer" and kernel.longer:
             exact, size = turned(q[:, :, :tokens], cos[:tokens], sin[:tokens], _HALVES)

@@ -75,7 +75,7 @@ def _launch_command(job: Job, launcher: str, world: int) -> list[str]:
 
 def judged(kind: str, launcher: str, world: int, alone: list[Event], together: list[Event]) -> Verdict:
     """Return the verdict on the ranks' losses and rows, compared with those of one process."""
-    ranks = sorted(said["rank"] for said in together)
+    ranks = sorted(event["rank"] for event in together)
     if ranks != list(range(world)):
         why = f"{kind} under {launcher}: of {world} ranks only {ranks} finished"
         return failed(why, {"ranks": len(ranks)}, {"ranks": world})
@@ -102,7 +102,7 @@ def judged(kind: str, launcher: str, world: int, alone: list[Event], together: l
 def _wrong_rows(expected: list[list[int]], together: list[Event]) -> str:
     """Return a description unless exactly one rank saw each row of the single process's batches; else ``""``."""
     wanted = sorted({row for batch in expected for row in batch})
-    seen = [sorted({row for batch in said["rows"] for row in batch}) for said in together]
+    seen = [sorted({row for batch in event["rows"] for row in batch}) for event in together]
     for rank, rows in enumerate(seen):
         if not rows:
             return f"rank {rank} saw no data"
@@ -121,8 +121,8 @@ def _wrong_rows(expected: list[list[int]], together: list[Event]) -> str:
 
 def rank_main(job: Job) -> int:
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    said = take_steps(job)
-    job.say("rank", rank=rank, world=world, **said)
+    steps = take_steps(job)
+    job.record("rank", rank=rank, world=world, **steps)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
     return 0

@@ -59,21 +59,21 @@ def run_ranks(path: str, world: int, limit: float, variables: dict[str, str] | N
     """Run ``world`` ranks of a job file and return their results by rank; raises :class:`RankFailed` for the first failure."""
     port, started = free_port(), []
     for rank in range(world):
-        said = open(f"{path}.{rank}.stderr", "wb")  # noqa: SIM115
+        output = open(f"{path}.{rank}.stderr", "wb")  # noqa: SIM115
         environment = {**os.environ, **rank_variables(rank, world, port), **(variables or {})}
-        started.append(subprocess.Popen([sys.executable, START, path], env=environment, stdout=said, stderr=said))
-        said.close()
+        started.append(subprocess.Popen([sys.executable, START, path], env=environment, stdout=output, stderr=output))
+        output.close()
     _wait(started, path, limit)
-    return said_by(path)
+    return events_by_rank(path)
 
 
 def run_launcher(command: list[str], path: str, limit: float, variables: dict[str, str] | None = None) -> list[Event]:
     """Run ``python``, ``torchrun`` or ``accelerate launch`` on a job file, outside any rank; returns the results by rank."""
     ours = {name: value for name, value in os.environ.items() if name not in rank_variables(0, 1, 0) or name.startswith("OMP")}
-    with open(f"{path}.0.stderr", "wb") as said:
-        started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=said, stderr=said)
+    with open(f"{path}.0.stderr", "wb") as output:
+        started = subprocess.Popen([*command, START, path], env={**ours, **(variables or {})}, stdout=output, stderr=output)
     _wait([started], path, limit)
-    return said_by(path)
+    return events_by_rank(path)
 
 
 def _wait(started: list[subprocess.Popen[bytes]], path: str, limit: float) -> None:
@@ -110,7 +110,7 @@ def _last_words(path: str, rank: int) -> str:
     return (errors or lines or ["it printed nothing"])[-1][:400]
 
 
-def said_by(path: str) -> list[Event]:
+def events_by_rank(path: str) -> list[Event]:
     """Return the lines that a job's ranks appended to its results, ordered by rank."""
     try:
         with open(path + ".results", encoding="utf-8") as file:

@@ -43,8 +43,8 @@ def assembler_for(capability: int) -> Verdict:
     named = next((name for name in _ENVIRONMENT if os.environ.get(name)), None)
     fix = f"unset {named}" if named else "pip install --upgrade triton"
     try:
-        version = _said(path, "--version")
-        known = sorted({int(number) for number in re.findall(r"sm_(\d+)", _said(path, "--help"))})
+        version = _output_of(path, "--version")
+        known = sorted({int(number) for number in re.findall(r"sm_(\d+)", _output_of(path, "--help"))})
     except OSError as problem:
         return failed(f"{path} cannot be started: {problem.strerror or problem}", fix=fix)
     release = re.search(r"release ([\d.]+)", version)
@@ -86,7 +86,7 @@ def _package() -> str:
     return next(iter(spec.submodule_search_locations))
 
 
-def _said(path: str, option: str) -> str:
+def _output_of(path: str, option: str) -> str:
     done = subprocess.run([path, option], capture_output=True, text=True, timeout=30, check=False, errors="replace")
     return done.stdout + done.stderr
 

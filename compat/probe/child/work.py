@@ -6,7 +6,7 @@ import importlib
 import sys
 from types import ModuleType
 
-from .job import Job, could_not_run, failed, read_job, said
+from .job import Job, could_not_run, described, failed, read_job
 
 MODULES = {"triton": "triton_compiler"}
 """Group → the module here whose ``probes(job)`` lists its probes, if it has another name than the group."""
@@ -25,17 +25,17 @@ def main(job_file: str) -> int:
         import torch
     except ModuleNotFoundError as missing:
         if missing.name == "torch":
-            job.say("torch", status="missing")
+            job.record("torch", status="missing")
             return NO_TORCH
-        job.say("torch", status="broken", why=said(missing), library=missing.name)
+        job.record("torch", status="broken", why=described(missing), library=missing.name)
         return BROKEN_TORCH
     except Exception as problem:  # a library that cannot be loaded, a truncated file, a missing symbol
-        job.say("torch", status="broken", why=said(problem))
+        job.record("torch", status="broken", why=described(problem))
         return BROKEN_TORCH
     if not hasattr(torch, "matmul"):  # a folder named torch without the package
-        job.say("torch", status="broken", why="the folder 'torch' that Python finds is not torch's package")
+        job.record("torch", status="broken", why="the folder 'torch' that Python finds is not torch's package")
         return BROKEN_TORCH
-    job.say("hello", **stack(torch))
+    job.record("hello", **stack(torch))
     if job.on_cuda and not _device_is_there(torch, job):
         return NO_DEVICE
     torch.manual_seed(job.seed)
@@ -43,10 +43,10 @@ def main(job_file: str) -> int:
         try:
             module = importlib.import_module("compat_probe." + MODULES.get(group, group))
         except ImportError as problem:
-            job.say("result", probe=f"{group}/import", seconds=0.0, **failed(said(problem)))
+            job.record("result", probe=f"{group}/import", seconds=0.0, **failed(described(problem)))
             continue
         job.run(group, module.probes(job))
-    job.say("end")
+    job.record("end")
     return 0
 
 
@@ -54,7 +54,7 @@ def _device_is_there(torch: ModuleType, job: Job) -> bool:
     """Return whether torch can use the device; if not, report the reason as a result."""
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         verdict = could_not_run("this torch is a CPU-only build", cpu_only=True)
-        job.say("result", probe="torch/device", seconds=0.0, **verdict)
+        job.record("result", probe="torch/device", seconds=0.0, **verdict)
         return False
     try:
         torch.cuda.init()
@@ -67,8 +67,8 @@ def _device_is_there(torch: ModuleType, job: Job) -> bool:
         seen = f"torch sees {count} device{'' if count == 1 else 's'}"
         verdict = failed(f"{seen}, but the driver shows more: {job.device} is not among them")
     except Exception as problem:
-        verdict = failed(said(problem))
-    job.say("result", probe="torch/device", seconds=0.0, **verdict)
+        verdict = failed(described(problem))
+    job.record("result", probe="torch/device", seconds=0.0, **verdict)
     return False
 
 
@@ -86,7 +86,7 @@ def stack(torch: ModuleType) -> dict[str, object]:
         try:
             found["devices"] = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
         except Exception as problem:
-            found["devices"], found["devices_why"] = [], said(problem)
+            found["devices"], found["devices_why"] = [], described(problem)
     else:
         found["devices"] = []
     return found

@@ -131,7 +131,9 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
     cut_off = [error for error in errors if error.frames]
     taken = {error.line + offset for error in errors for offset in range(error.message.count("\n") + 1)}
     lines = [line for line in read_lines(text) if line.text.strip() and line.number not in taken]
-    found = [RaisedError(*said, (), line.rank, line.number) for line in lines for said in _mentioned(line.text[:_LONGEST])]
+    found = [
+        RaisedError(*mentioned, (), line.rank, line.number) for line in lines for mentioned in _mentioned(line.text[:_LONGEST])
+    ]
     if not found:
         found = [_complaint(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
     if cut_off:

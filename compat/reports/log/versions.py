@@ -59,14 +59,14 @@ def versions_in(text: str) -> dict[str, str]:
     A program's own report counts more than an installer's, that more than a list of installed packages, and that more than a
     requirement. A distribution about which equally good lines contradict each other is left out.
     """
-    said: dict[str, dict[int, dict[str, None]]] = {}
+    stated: dict[str, dict[int, dict[str, None]]] = {}
     for name, version, weight in _all(text):
         version = version.removeprefix("v").rstrip(".,;:)-_")
         if name and "." in version and is_version(version):
-            versions = said.setdefault(normalized(name), {}).setdefault(weight, {})
+            versions = stated.setdefault(normalized(name), {}).setdefault(weight, {})
             versions.pop(version, None)
             versions[version] = None
-    found = {name: _agreed(by_weight) for name, by_weight in said.items()}
+    found = {name: _agreed(by_weight) for name, by_weight in stated.items()}
     return {name: version for name, version in sorted(found.items()) if version is not None}
 
 
@@ -79,7 +79,7 @@ def _agreed(by_weight: dict[int, dict[str, None]]) -> str | None:
     distinct = {key_of(version) for version in versions}
     if len(distinct) > 1:
         return None
-    everything = [version for said in by_weight.values() for version in said if key_of(version) in distinct]
+    everything = [version for stated in by_weight.values() for version in stated if key_of(version) in distinct]
     labels = {version for version in everything if "+" in version}
     return labels.pop() if len(labels) == 1 else versions[0]
 
@@ -151,8 +151,8 @@ def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
 
 def _judged(text: str) -> Iterator[tuple[str, str, int]]:
     for match in _JUDGED.finditer(text) if "ersion" in text else ():
-        for said, version in (("name", "version"), ("other", "of_other"), ("judged", "as")):
-            if match[said] and (name := distribution_of(match[said])):
+        for stated, version in (("name", "version"), ("other", "of_other"), ("judged", "as")):
+            if match[stated] and (name := distribution_of(match[stated])):
                 yield name, match[version], _RUNNING
 
 
