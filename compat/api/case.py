@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from compat.repair.target import Need
 
 ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
-REFUSED = "installers refuse these pins, which contradict each other"
+REFUSED = "installers refuse these requirements, which contradict each other"
 
 
 @record(frozen=True)

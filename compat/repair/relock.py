@@ -17,8 +17,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-
 from compat.formats.edit.files import Edit
 from compat.formats.registry import Relocking
 from compat.formats.specifiers import admits
@@ -115,6 +113,8 @@ def _give_version(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if not _DYNAMIC.search(text):
         return
+    import tomlkit  # 30 ms
+
     document = tomlkit.parse(text)
     project: Any = document.get("project")
     dynamic = project.get("dynamic") if isinstance(project, dict) else None

@@ -31,7 +31,8 @@ from compat.repair.target import Need, Target, satisfies
 
 @record(frozen=True)
 class Question:
-    """``pins`` are versions by name, ``loose`` the pins that override the requirements of other packages.
+    """``pins`` are versions by name, ``loose`` the pins that override the requirements of other packages; ``ranged``: so do
+    ``requires``, as far as they state a range.
 
     ``indexes`` are additional indexes that pins come from.
     ``without`` are packages that uv does not resolve: no index has a wheel, or they are missing or possibly missing already.
@@ -44,6 +45,7 @@ class Question:
     without: frozenset[str] = frozenset()
     requires: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
+    ranged: bool = False
     lowest: bool = False
     near: Mapping[str, str] = EMPTY
 
@@ -54,7 +56,8 @@ class Question:
     def overrides(self) -> list[str]:
         """The lines of the overrides file; a marker that is never true excludes a package."""
         kept = [f"{name}=={self.pins[name]}" for name in sorted((self.loose & set(self.pins)) - self.without)]
-        return [*kept, *(f"{name} ; python_version < '0'" for name in sorted(self.without))]
+        ranges = sorted(set(filter(_RANGE.search, self.requires))) if self.ranged else []
+        return [*kept, *ranges, *(f"{name} ; python_version < '0'" for name in sorted(self.without))]
 
 
 class Served(Protocol):
@@ -157,6 +160,7 @@ _NO_WHEEL = re.compile(
 )
 _RETRIED = re.compile(r"Request failed after \d{1,4} retr(?:y|ies) in [\d.]{1,9}s cause: ")
 """How long uv tried, which differs from run to run."""
+_RANGE = re.compile(r"[<>=!~]")
 _UNBUILT = 30
 """Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
@@ -245,22 +249,25 @@ def resolved_by_uv(
 ) -> Resolved:  # fmt: skip
     """Resolve requirements with ``uv pip compile``, without building anything.
 
-    ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose.
+    ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose; if
+    ranges do, these win, so that it is known which releases they stand for.
     ``before`` excludes newer releases, unless the pins themselves are newer. Each run of uv takes at most ``seconds``.
     """
     given, contradiction = question.without, ""
     for _ in range(_UNBUILT):
         code, found, why = _compiled(question, target, settings, offline=offline, before=before, seconds=seconds)
         if code == 0:
-            return Resolved(found, question.without - given, contradiction, overridden=bool(question.loose))
+            return Resolved(found, question.without - given, contradiction, overridden=bool(question.loose or question.ranged))
         if before is not None:
             before = None
             continue
         unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
         if unbuilt:
             question = replace(question, without=question.without | unbuilt)
-        elif override and _REFUSED in why and not question.loose:  # a project's overrides are among its pins
+        elif override and _REFUSED in why and question.pins and not question.loose:  # a project's overrides are among its pins
             question, contradiction = replace(question, loose=frozenset(question.pins)), why
+        elif override and _REFUSED in why and question.requires and not question.ranged:
+            question, contradiction = replace(question, ranged=True), contradiction or why
         else:
             break
     return Resolved(None, why=why)

@@ -133,8 +133,18 @@ def test_a_contradiction_between_pins_is_fixed_like_an_error(fix: Run, index: In
     (tmp_path / "requirements.txt").write_text("accelerate==0.32.0\nnumpy==2.0.1\n")
     done = fix("--write", "--brief", url=index.url, job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "installers refuse these pins, which contradict each other: " in done.stdout
+    assert "installers refuse these requirements, which contradict each other: " in done.stdout
     assert (tmp_path / "requirements.txt").read_text() == "accelerate==0.34.0\nnumpy==2.0.1\n"
+
+
+def test_ranges_that_exclude_each_other_move_like_pins(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\ntransformers<4.52  # models\ntrl>=0.20\n")
+    done = fix("--write", "--brief", url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "trl 0.24.0 requires transformers>=4.56.1, but 4.51.3 is installed" in done.stdout
+    after = "torch==2.6.0\ntransformers==4.57.1  # models\ntrl>=0.20\n"
+    assert (tmp_path / "requirements.txt").read_text() == after
+    assert "Nothing to fix" in fix(url=index.url, job=CLEAN).stdout
 
 
 def test_a_pin_that_is_listed_twice_is_one_package(fix: Run, index: IndexServer, tmp_path: Path) -> None:
