@@ -11,14 +11,16 @@ from compat.checks.advice import with_ranked_fixes
 from compat.checks.questions import chance
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import meeting
+from compat.diagnosis.stated import EXPERIENCE
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
-from compat.reports.lines import cut_lines
+from compat.reports.lines import cut_lines, legible
 from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.pasted import read_pasted
 from compat.reports.stated import stated_in
+from compat.reports.wrapped import unwrapped
 
 if TYPE_CHECKING:
     from compat.api.commands import Options
@@ -64,7 +66,7 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
 
 def report_on(text: str, given: Environment | None, options: Options, matrix: Matrix) -> Report:
     """Diagnose the errors in a text for the environment ``given``, or (``None``) for the one that the text describes."""
-    text = cut_lines(text)
+    text = cut_lines(legible(text))
     if not text.strip():
         raise InputError("the text is empty: expected a traceback or a log")
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
@@ -166,11 +168,38 @@ def _reported(finding: Finding) -> Finding:
 
 
 def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
-    """Diagnose the errors in a text for an environment."""
-    errors = parse_log(text)
+    """Diagnose the errors in a text for an environment.
+
+    If no rule knows them, or some frames cannot be read, the text may be wrapped: the reading that explains more is taken.
+    """
+    best = _diagnosed(text, parse_log(text), environment, matrix)
+    for reading in unwrapped(text):
+        errors = parse_log(reading)
+        if _explains(best) < _BY_RULE or _extent(errors) > _extent(best.errors):
+            other = _diagnosed(reading, errors, environment, matrix)
+            if (_explains(other), _extent(errors)) > (_explains(best), _extent(best.errors)):
+                best = other
+    return replace(best, findings=with_ranked_fixes(best.findings, best.environment, matrix))
+
+
+def _extent(errors: tuple[RaisedError, ...]) -> tuple[int, int, int]:
+    """How much of the errors could be read: frames, letters of messages, and how few line breaks are among these."""
+    messages = "".join(error.message for error in errors)
+    return sum(len(error.frames) for error in errors), len("".join(messages.split())), -messages.count("\n")
+
+
+def _diagnosed(text: str, errors: tuple[RaisedError, ...], environment: Environment, matrix: Matrix) -> Diagnosis:
     environment, notes = named_devices(_with_task(environment, errors))
-    findings = diagnose(text, errors, decisive(errors), environment, matrix)
-    return Diagnosis(environment, with_ranked_fixes(findings, environment, matrix), notes, errors)
+    return Diagnosis(environment, diagnose(text, errors, decisive(errors), environment, matrix), notes, errors)
+
+
+_NOT, _SOMEHOW, _BY_RULE = range(3)
+
+
+def _explains(diagnosis: Diagnosis) -> int:
+    """How well a diagnosis explains a text: not at all (what its author observed is no explanation), somehow, by a rule."""
+    origins = {each.origin for each in diagnosis.findings if each.rule != EXPERIENCE}
+    return _BY_RULE if "rule" in origins else _SOMEHOW if origins else _NOT
 
 
 def _filled(environment: Environment, told: Environment) -> Environment:

@@ -156,7 +156,7 @@ def _seen(
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the strength, line and position in ``order`` of each error that matches a signature."""
     if signature.exception is None:
-        found = re.search(signature.message, text, re.MULTILINE)
+        found = _said(signature, text)
         if found is not None:
             yield _WHOLE, text.count("\n", 0, found.start()) + 1, len(order)
         return
@@ -164,7 +164,7 @@ def _seen(
         if strength := _likeness(signature, number, errors):
             yield strength, errors[number].line, position
     for line, message in loose:
-        found = re.search(signature.message, message.removeprefix(f"{signature.exception}: "))
+        found = _said(signature, message.removeprefix(f"{signature.exception}: "))
         if found is not None and _telling(found[0]) and _related(signature, found):
             yield _MESSAGE if signature.frames else _WHOLE, line, len(order)
 
@@ -186,7 +186,7 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
     error = errors[number]
     if error.exception is None or error.exception.rpartition(".")[2] != signature.exception:
         return 0
-    found = re.search(signature.message, error.message)
+    found = _said(signature, error.message)
     if found is None or not _related(signature, found):
         return 0
     # the outer frames of a re-raised error (from a replica or worker) belong to the error that re-raised it
@@ -201,6 +201,15 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
     )
     # a message pattern that matches anything, such as ".", needs its frames
     return _MESSAGE if beginning_lost and not re.search(signature.message, "?") else 0
+
+
+def _said(signature: Signature, message: str) -> re.Match[str] | None:
+    """Search the message of a signature; people copy messages without their full stop."""
+    start = signature.message.rstrip("$").removesuffix(r"\.")
+    found = re.search(signature.message, message, re.MULTILINE if signature.exception is None else 0)
+    if found is None and start != signature.message.rstrip("$"):
+        found = re.search(rf"{start}\s*$", message, re.MULTILINE)
+    return found
 
 
 def _of_a_package(frame: Frame) -> bool:

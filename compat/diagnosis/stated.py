@@ -181,6 +181,10 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     return (asked,) if known is None else known.fixes
 
 
+EXPERIENCE = "report-says"
+"""The rule of findings about what the author of a report has observed."""
+
+
 def experience_findings(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each distribution with a release that, according to the report, works or causes the failure."""
     lines = dict(enumerate(text.split("\n"), 1))  # HTML breaks add lines
@@ -209,7 +213,7 @@ def _experience_finding(experience: Experience, words: str, facts: Facts) -> Fin
             Fix("upgrade", name, f">{fails[-1]}", "a later release, which may have corrected it", f'pip install "{after}"'),
         )
     return Finding(
-        rule="report-says",
+        rule=EXPERIENCE,
         origin="release",
         verdict="possible",
         severity="warning",

@@ -181,7 +181,7 @@ class Messages:
             return file.read()
 
     def find(self, text: str, packages: Sequence[str] = ()) -> list[Match]:
-        """Return the templates found in a text, longest match first.
+        """Return the templates found in a text, longest match first, and of equal ones that of which least is missing.
 
         If an anchor belongs to many templates, only those of ``packages`` are compared.
         """
@@ -194,7 +194,7 @@ class Messages:
                     match = matched(template, text)
                     if match is not None:
                         seen[package, number] = match
-        return sorted(seen.values(), key=lambda each: (-each.letters, each.template.package, each.template.text))
+        return sorted(seen.values(), key=_longest)
 
     def _anchored(self, hashed: int, packages: Sequence[str]) -> Iterator[tuple[str, int]]:
         """Yield the templates with an anchor as (package, number)."""
@@ -225,28 +225,30 @@ def _beginning(text: str) -> list[str]:
 
 
 def matched(template: Template, text: str) -> Match | None:
-    """Match a template against a normalised text; ``None`` if it does not occur. The end may be truncated."""
-    parts = template.text.split(HOLE)
-    begin = end = text.find(parts[0])
-    if begin < 0:
-        return None
-    found = []
-    for part in parts:
+    """Match a template against a normalised text; ``None`` if it does not occur. The end may be cut off."""
+    begin, end = -1, 0
+    found: list[str] = []
+    for part in template.text.split(HOLE):
         at = text.find(part, end)
-        if at >= 0:
-            end = at + len(part)
-            found.append(part)
-            continue
-        at = text.find(part[:_BEGINNING], end)
-        rest = text[at:].rstrip(" .…") if at >= 0 else ""
-        if not rest or not part.startswith(rest) or letters_in((*found, rest)) < _LEAST_CUT:
-            return None
-        found.append(rest)
-        end = len(text)
-        break
+        whole = at >= 0
+        if not whole:
+            at = text.find(part[:_BEGINNING], end)
+            rest = text[at:].rstrip(" .…") if at >= 0 else ""
+            if not rest or not part.startswith(rest) or letters_in((*found, rest)) < _LEAST_CUT:
+                return None
+        begin = at if begin < 0 else begin
+        end = at + len(part) if whole else len(text)
+        found.append(part if whole else rest)
+        if not whole:
+            break
     if template.text.endswith(HOLE):
         end = len(text)
     return Match(template, begin, end, letters_in(found), sum(len(_WORD.findall(part)) for part in found))
+
+
+def _longest(match: Match) -> tuple[int, int, str, str]:
+    template = match.template
+    return -match.letters, len(template.text), template.package, template.text
 
 
 def letters_in(parts: Sequence[str]) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 HEADER = "Traceback (most recent call last)"
+JOINED = "\0"
+"""A line that was joined to the one above it; it is no line of the log, but has its number."""
 _LONGEST = 8000  # characters of one line that are read
 _MOST_LABELS = 32  # labels learned from the text itself
 _HEADERS_TRIED = 2000
@@ -81,6 +83,18 @@ _MOST_COPIES = 50
 """Identical lines in a row, more than the frames of a recursion that Python prints."""
 
 
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&apos;": "'", "&amp;": "&"}
+
+
+def legible(text: str) -> str:
+    """Return the text with the quotes and brackets that the program wrote: forums and mail programs replace them."""
+    text = text.translate(_QUOTES)
+    for entity, meant in _ENTITIES.items() if "&" in text else ():
+        text = text.replace(entity, meant)
+    return text
+
+
 def cut_lines(text: str) -> str:
     """Return the text with long lines cut after :data:`_LONGEST` characters, before any pattern is tried on it.
 
@@ -116,6 +130,8 @@ def read_lines(text: str) -> Iterator[LogLine]:
     labels = _learned_labels(lines)
     repeated, previous, copies = "[repeated " in text, "", 0
     for number, line in enumerate(lines, 1):
+        if line == JOINED:
+            continue
         copies = copies + 1 if line == previous else 0
         previous = line
         if copies >= (_MOST_COPIES if line else 2):

@@ -17,7 +17,7 @@ _CALLED = {
     "hf-transformers": "transformers",
     "hf-accelerate": "accelerate", "torch-vision": "torchvision", "torch-audio": "torchaudio", "sgl-kernel": "sgl-kernel",
     "sklearn": "scikit-learn", "cudnn-frontend": "nvidia-cudnn-frontend", "cutlass-dsl": "nvidia-cutlass-dsl",
-    "modelopt": "nvidia-modelopt", "hydra": "hydra-core", "flashinfer": "flashinfer-python",
+    "modelopt": "nvidia-modelopt", "hydra": "hydra-core",
     "te": "transformer-engine", "transformerengine": "transformer-engine", "openai-triton": "triton",
 }  # fmt: skip
 _KNOWN = frozenset({
@@ -26,7 +26,8 @@ _KNOWN = frozenset({
     "ctranslate2", "cupy-cuda11x", "cupy-cuda12x", "cut-cross-entropy", "datasets", "decord", "decord2", "deep-gemm",
     "deepspeed", "deepspeed-mii", "diffusers", "einops", "evaluate", "exllamav2", "fairscale", "fastapi", "faster-whisper",
     "flagembedding", "flash-attn", "flash-attn-3", "flash-attn-4", "flash-linear-attention",
-    "flashinfer-cubin", "flashinfer-jit-cache", "flashinfer-python", "flax", "fschat", "fsspec", "ftfy", "galore-torch",
+    "flashinfer", "flashinfer-cubin", "flashinfer-jit-cache", "flashinfer-python", "flax", "fschat", "fsspec", "ftfy",
+    "galore-torch",
     "gguf", "gptqmodel", "gradio", "gradio-client", "guidance", "hf-transfer", "hf-xet", "hqq", "httpx", "huggingface-hub",
     "hydra-core", "importlib-metadata", "ipykernel", "ipywidgets", "jax", "jaxlib", "jinja2", "joblib", "keras", "kernels",
     "langchain-core", "lerobot", "liger-kernel", "lighteval", "lightning", "lightning-utilities", "litellm",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from compat.api.commands import Options
+from compat.api.diagnosis import report_on
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.symptoms import Symptom, symptoms
 from compat.formats.described import environment_of
@@ -113,6 +116,8 @@ def forms(signature: Signature) -> dict[str, str]:
     if not re.search(signature.message, "?"):  # a message that may be anything says nothing without its frames
         found["cut off"] = "\n".join([*frames[-2:], last])
         found["last line"] = last
+        if signature.message.rstrip("$").endswith(r"\."):
+            found["no full stop"] = last.removesuffix(".")
         if sum(map(str.isalpha, message)) >= 20 or message.startswith(PYTHONS_OWN):
             found["no class"] = message
     return found
@@ -149,6 +154,32 @@ def silent(rule: Rule, signature: Signature) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_rule_names_itself(rule: Rule) -> None:
     assert {signature.message: missed for signature in rule.errors if (missed := silent(rule, signature))} == {}
+
+
+def rewritten(signature: Signature) -> dict[str, str]:
+    """The error as terminals, mail programs and forums show it."""
+    plain = forms(signature)
+    lines = plain["traceback"].split("\n")
+    found = {
+        "cut at a column": "\n".join(line[at : at + 80] for line in lines for at in range(0, len(line), 80)),
+        "wrapped between words": "\n".join(
+            part for line in lines for part in textwrap.wrap(line, 80, break_long_words=False, break_on_hyphens=False)
+        ),
+        "entities": plain["traceback"].replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;"),
+    }
+    if "last line" in plain:
+        found["curly quotes"] = plain["last line"].replace("'", "’")
+    return found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_about_the_message_is_named_in_what_others_make_of_the_text(rule: Rule) -> None:
+    for signature in rule.errors:
+        message = message_of(signature)
+        named = {each.id for each in RULES if any(re.search(other.message, message) for other in each.errors)}
+        for form, text in rewritten(signature).items():
+            found = report_on(text, environments(rule)["typical"], Options("diagnose", {}, (), None), MATRIX)
+            assert not named.isdisjoint(each.rule for each in found.findings), form
 
 
 @pytest.mark.parametrize("symptom", symptoms(), ids=lambda symptom: symptom.name)

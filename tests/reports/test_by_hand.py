@@ -142,7 +142,7 @@ class TestByHand:
         assert versions("transformers 4.57.1 works, 5.0.0 does not.\n") == {"transformers": "5.0.0"}
 
     def test_names_of_distributions_in_other_words(self):
-        assert versions("FlashInfer 0.6.16, sklearn 1.5.2\n") == {"flashinfer-python": "0.6.16", "scikit-learn": "1.5.2"}
+        assert versions("Setuptools 82.0.1, sklearn 1.5.2\n") == {"setuptools": "82.0.1", "scikit-learn": "1.5.2"}
 
     def test_sentences_and_settings_are_no_facts(self):
         text = "torch 2.6.0\n\nIt worked with transformers 4.40.0 before I changed the seed to 3.5 again.\nray: 2\nkernels: 3\n"
