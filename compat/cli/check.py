@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from compat.api.commands import REPORTS
-from compat.api.inputs import read_subject
+from compat.api.commands import REPORTS, Options
+from compat.api.inputs import files_in, read_subject
 from compat.api.report import config_of, report_of
+from compat.api.targets import threshold_code
 from compat.errors import InputError, Undecided, unexpected
 from compat.model import Outcome
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import open_matrix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-
 
 _PRECEDENCE = (2, 1, 3, 0)
 """Exit codes of a call with several files: unusable input before findings before undecided."""
@@ -71,19 +68,14 @@ def _named(options: Options) -> list[tuple[str, str]]:
 
 def _expanded(operand: str) -> list[str]:
     """Return the files of a folder that list what gets installed, or the operand itself."""
-    import os
-
     if not os.path.isdir(operand):
         return [operand]
-    from compat.api.inputs import files_in
 
     return files_in(operand)
 
 
 def _here() -> list[tuple[str, str]]:
     """Return the files of the working directory that list what gets installed."""
-    from compat.api.inputs import files_in
-
     try:
         return [("file", name) for name in files_in(".")]
     except InputError:
@@ -93,7 +85,6 @@ def _here() -> list[tuple[str, str]]:
 
 def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:
     """Return the outcomes without the findings in the baseline; exit codes reflect the remaining findings."""
-    from compat.api.targets import threshold_code
     from compat.checks.baseline import known, new_only
 
     baseline = known(options.one("baseline") or "")
@@ -127,8 +118,6 @@ def _print_formatted(form: str, outcomes: list[Outcome], options: Options) -> No
 
 def _project_file(options: Options) -> str | None:
     """Return the file that declares the targets: code scanning attaches findings about an installation to it."""
-    import os
-
     from compat.formats.project.config import FILE, find_config
 
     given = options.one("config")

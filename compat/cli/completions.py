@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from compat.api.commands import Options
 from compat.errors import InputError
 from compat.output.stream import emit
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from compat.api.commands import Options
 from compat.api.diagnosis import report_on
 from compat.errors import InputError
-from compat.model import Environment, Report
+from compat.model import Environment, Outcome, Report
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
 from compat.syntax.json import read_text, standard_input
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-
 
 _LIMIT = 256 * 1024 * 1024
 _NOTHING = "No rule explains this text."
@@ -38,7 +33,6 @@ def _print(report: Report, form: str | None) -> None:
 
         emit(markdown(report, nothing=_NOTHING))
     elif form == "html":
-        from compat.model import Outcome
         from compat.output.html.report import outcomes_page
 
         emit(outcomes_page([Outcome("", report)], _NOTHING))

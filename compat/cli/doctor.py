@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from compat.api.report import machine_report
+import os
+
+from compat.api.commands import Options
+from compat.api.report import choose, machine_report
 from compat.errors import InputError
-from compat.model import Environment, Finding, Fix
+from compat.model import Environment, Finding, Fix, Outcome, Report
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
+from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.api.commands import Options
     from compat.api.machine import Machine
     from compat.checks.memory import Memory
-    from compat.model import Report
     from compat.probe.request import ProbeReport
     from compat.workload.model_files import ModelSize
 
@@ -59,7 +61,6 @@ def _show(
     """Print the findings as text or as an HTML page."""
     label = machine.label if machine else None
     if options.one("format") == "html":
-        from compat.model import Outcome
         from compat.output.html.report import outcomes_page
 
         if memory is not None:
@@ -86,8 +87,6 @@ def _show(
 
 def _model(given: str | None) -> ModelSize | None:
     """Return the model whose folder or ``config.json`` ``--model`` gives; ``None`` if it is only a name (``org/model``)."""
-    import os
-
     if given is None:
         return None
     is_nested = given.count("/") > 1 and "://" not in given  # deeper than the name of a model on a hub
@@ -100,7 +99,6 @@ def _model(given: str | None) -> ModelSize | None:
 
 def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Memory, Report]:
     """Return the memory estimates, and the report with their findings and those about the model's support added."""
-    from compat.api.report import choose
     from compat.checks import models
     from compat.checks.memory import estimated, judge
 
@@ -181,11 +179,9 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
     """Return the findings with this system's commands for fixes that install a driver or a toolkit."""
     if not any(fix.kind in ("driver", "config") for finding in findings for fix in finding.fixes):
         return findings
-    import os
 
     from compat.checks.fix_commands import host_of, on
     from compat.machine.system import first_text, in_container
-    from compat.versions import key_of
 
     environment = machine.environment
     conda = any(os.path.isdir(f"{os.path.dirname(os.path.dirname(os.path.dirname(each)))}/conda-meta")

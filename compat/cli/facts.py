@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.api.inputs import read_subject
 from compat.api.targets import command_of, stated
 from compat.checks import named_devices
 from compat.errors import InputError, printable
 from compat.model import Environment
 from compat.output.stream import dumped, emit_json
+from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.commands import Options
     from compat.probe.request import ProbeResult
 
 
@@ -24,7 +26,6 @@ def run(options: Options) -> int:
 
     With ``--output``, write this machine to a folder instead, as one node of a fleet.
     """
-
     if options.flag("output"):
         return _write_node(options)
 
@@ -51,12 +52,10 @@ def run(options: Options) -> int:
 
 def _write_node(options: Options) -> int:
     """Write this machine to ``HOST.json`` in a folder, atomically by renaming a temporary file."""
-    import os
     import re
 
     from compat.api.machine import read_machine
     from compat.machine.node import KEY, Node, probed_of, read_node
-    from compat.records import replace
 
     folder = options.one("output") or ""
     if options.operands or options.flag("pasted"):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.errors import InputError, Undecided, printable
-from compat.model import Finding
+from compat.model import Finding, Report
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from compat.api.case import Case
-    from compat.api.commands import Options
     from compat.api.fixing import Repair
     from compat.formats.edit.files import Edit
     from compat.formats.registry import Commands
@@ -113,7 +112,6 @@ def _unlocked(found: Repair) -> str:
 def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
     """Return the report with the plan; of several environments, ``plans`` has each one's, and ``plan`` all changes."""
     from compat.api.environments import whole_plan
-    from compat.model import Report
 
     first = next((each for _, each in found if each.errors), found[0][1])
     errors = tuple(

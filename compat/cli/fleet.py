@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.api.fleet import judge_fleet, ranged
 from compat.api.targets import threshold_code
 from compat.errors import InputError
 from compat.output.fleet import fleet_json, fleet_markdown, fleet_text
 from compat.output.stream import emit, emit_json
+from compat.output.terminal import coloured
 from compat.rules.compiled import open_matrix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:
@@ -39,8 +37,6 @@ def run(options: Options) -> int:
 
         emit(fleet_page(fleet, ranged))
     else:
-        from compat.output.terminal import coloured
-
         emit(coloured(fleet_text(fleet, ranged)))
     if fleet.problems:
         print(f"compat: {len(fleet.problems)} of the files could not be used", file=sys.stderr)

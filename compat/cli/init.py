@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compat.api.commands import Options
 from compat.api.targets import command_of, stated
 from compat.checks import named_devices
 from compat.errors import InputError
@@ -12,10 +13,6 @@ from compat.model import Environment
 from compat.output.stream import emit
 from compat.records import replace
 from compat.rules.compiled import open_matrix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-
 
 _FILE = "pyproject.toml"
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from compat.api.commands import Options
 from compat.errors import InputError
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

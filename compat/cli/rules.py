@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compat.api.commands import Options
 from compat.errors import InputError
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
-from compat.rules.compiled import EVIDENCE_FIELDS, evidence_of, open_matrix
+from compat.rules.compiled import EVIDENCE_FIELDS, BoundEvidence, evidence_of, open_matrix, source_folder
 from compat.rules.rule import Example, FixTemplate, Rule, in_words
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.rules.compiled import BoundEvidence
 
 
 def run(options: Options) -> int:
@@ -71,7 +68,6 @@ def _lint(files: Sequence[str]) -> int:
     A file of the matrix itself takes the place of its compiled rules, so that a rule is checked before it is compiled.
     """
     from compat.checks.lint import problems_of
-    from compat.rules.compiled import source_folder
     from compat.rules.loader import load_file, unique
 
     mine = [rule for file in files for rule in load_file(file)]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from compat.api.commands import Options
 from compat.errors import InputError
 from compat.integrations.guard import GUARDED, KnownBad, check_command
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.checks.code import releases
 from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, printable
-from compat.interfaces.code.explained import Explained, Nowhere, explained, narrowed, nowhere
+from compat.interfaces.code.explained import Explained, Nowhere, Reason, explained, narrowed, nowhere
 from compat.interfaces.code.files import read_code
-from compat.interfaces.code.needs import CodeNeeds
+from compat.interfaces.code.needs import Code, CodeNeeds
 from compat.interfaces.code.releases import Reverse
 from compat.interfaces.table import tracked
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
 from compat.records import record
 from compat.tables.declared import Declared
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.interfaces.code.explained import Reason
-    from compat.interfaces.code.needs import Code
 
 _MOST_REASONS = 3
 _MOST_HOLES = 6

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case
+from compat.api.commands import Options
 from compat.api.planning import planning
 from compat.api.targets import stated
+from compat.checks import named_devices
 from compat.errors import InputError, Undecided
-from compat.model import Distribution, Environment, Source
+from compat.model import Distribution, Environment, Report, Source
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.redact import excerpt
+from compat.repair.problem import Policy
+from compat.repair.subject import placed
+from compat.repair.target import Need, Target
 from compat.rules.compiled import open_matrix
 
 if TYPE_CHECKING:
-    from compat.api.commands import Options
     from compat.repair.plan import Plan
-    from compat.repair.target import Need, Target
 
 
 ROCM = ("torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm")
@@ -34,8 +37,6 @@ def run(options: Options) -> int:
     """Print pins as a requirements file; returns 1 if no compatible set exists, 3 if that is unknown."""
     if options.flag("list"):
         return _listed(options)
-    from compat.repair.problem import Policy
-    from compat.repair.target import Target
 
     matrix = open_matrix(options.values.get("rules", ()))
     environment, told = _environment(options)
@@ -101,9 +102,6 @@ def _refuse_cuda(asked: tuple[Need, ...], platform: str) -> None:
 
 def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
     """Return the environment that the pins are for, and its description."""
-    from compat.checks import named_devices
-    from compat.repair.subject import placed
-
     environment, _ = named_devices(stated(Environment(), options))
     origin = "" if environment.python else " (assumed)"
     environment = replace(environment, python=environment.python or _PYTHON, distributions=(), distributions_complete=True)
@@ -112,7 +110,6 @@ def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
 
 
 def _show(options: Options, case: Case, plan: Plan) -> int:
-    from compat.model import Report
     from compat.repair.plan import reason_of
 
     unread = {**plan.unread, **plan.narrowed}

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from compat.api.planning import Why, planning
+from compat.api.commands import Options
+from compat.api.planning import Why, planning, why
 from compat.errors import InputError
 from compat.model import normalized
 from compat.output.graph import dot, holding, picture, requirement_text
 from compat.output.html.page import Child, element, joined, page
 from compat.output.stream import emit
 from compat.records import replace
+from compat.repair.problem import Policy
 from compat.rules.compiled import open_matrix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 
 def run(options: Options) -> int:
     """Print its dependents, and the other changes needed to move it to its newest release or to ``--to``."""
-    from compat.api.planning import why
-    from compat.repair.problem import Policy
-
     if not options.operands:
         raise InputError("expected the name of a package: compat why vllm")
     name = normalized(options.operands[0])

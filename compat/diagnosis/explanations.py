@@ -32,13 +32,12 @@ from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import resolved
 from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
-from compat.model import Finding, Fix, normalized
+from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
+from compat.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from compat.model import Accelerator
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.diagnosis.raised_messages import origin_of, span_of
 from compat.interfaces.changes import EXTENDS, READS, SETS, Change, foreign
 from compat.model import Finding, Fix
+from compat.rules.facts import Facts
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 _MOST_CLASSES = 2

@@ -15,12 +15,12 @@ from compat.diagnosis.frame_packages import distribution_of_module, package_of, 
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
+from compat.rules.facts import Facts
 from compat.tables.declared import Declared, Run, fits, newest_python, open_wheels
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 _MISSING_FILE = re.compile(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
 from compat.diagnosis.foreign_attributes import of_bare_name, of_others, without_reading
@@ -56,10 +57,10 @@ from compat.diagnosis.spelling import spelled_otherwise
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace
+from compat.rules.facts import Facts
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 _DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
@@ -305,7 +306,6 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """
     if lack.kind in (CALL, GLOBAL) or not facts.environment.distributions:
         return []
-    from compat.checks import interfaces as rows
 
     name = lack.name or lack.owner.rpartition(".")[2]
     provider = distribution_of_module(lack.owner) if lack.kind in _OF_A_MODULE else None

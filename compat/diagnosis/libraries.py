@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import upgrade_to
+from compat.checks.torch_build import major, stack_of
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, version_of
 from compat.diagnosis.loader import (
@@ -28,11 +29,13 @@ from compat.diagnosis.loader import (
 )
 from compat.model import Finding, Fix
 from compat.records import replace
+from compat.rules.facts import Facts
+from compat.tables.builds import open_code_tables
+from compat.tables.linked import open_linked
 from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 _MANYLINUX = "https://peps.python.org/pep-0600/"
@@ -332,10 +335,6 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
 
     Where neither is known, it is the first release for a later CUDA than that of the missing library.
     """
-    from compat.checks.torch_build import major, stack_of
-    from compat.tables.builds import open_code_tables
-    from compat.tables.linked import open_linked
-
     stack = stack_of(facts, open_code_tables())
     cuda = stack.flavour.numbered or (facts.environment.cuda_toolkit if stack.torch is None else None)
     rows = open_linked().of(name)
@@ -401,8 +400,6 @@ def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -
 
 def _older_wheel(names: Sequence[str], what: str, least: str, facts: Facts) -> Iterator[Fix]:
     """Yield the nearest release whose wheel asks for less, if that of the installed one is known to ask for this version."""
-    from compat.tables.linked import open_linked
-
     rows = open_linked().of(names[0]) if names else ()
     here = [each.variant for each in rows if each.version == version_of(names[0], facts) and each.least(what) == least]
     fitting = [each.version for each in rows if each.variant in here and key_of(each.least(what) or "0") < key_of(least)]

@@ -12,12 +12,12 @@ from compat.checks import loading
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, package_of, version_of
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
+from compat.rules.facts import Facts
+from compat.tables.linked import LinkedTable, open_linked, open_numpy_abi, open_symbols, series_of
 from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
-    from compat.tables.linked import LinkedTable
 
 
 EXTENSIONS = {
@@ -118,8 +118,6 @@ def only_extension(facts: Facts, besides: Collection[str] = ("triton",)) -> list
 
 def exporting(symbol: str) -> list[str]:
     """Return the series of torch that export a symbol, oldest first; empty if all do, or none is known to."""
-    from compat.tables.linked import open_symbols
-
     return list(open_symbols().exported.get(symbol, ())) if symbol else []
 
 
@@ -167,7 +165,6 @@ def of_numpy_1(message: str, where: str, error: RaisedError | None, facts: Facts
     """The innermost package among the frames of which releases were compiled against numpy 1, if this error says so."""
     if error is None or not _OF_NUMPY_1.search(message):
         return None
-    from compat.tables.linked import open_numpy_abi
 
     table = open_numpy_abi()
     names = (distribution_of_module(found) for frame in reversed(error.frames) if (found := package_of(frame)))
@@ -209,8 +206,6 @@ def importing(error: RaisedError | None) -> list[str]:
 
 def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     """Return the finding for an undefined symbol in torch's C++ namespaces: the extension was built for another torch."""
-    from compat.tables.linked import open_linked, series_of
-
     torch, here = version_of("torch", facts), version_of(name, facts)
     table, series = open_linked(), exporting(symbol)
     linked = None if here is None or "+" in here else table.release(name, here, None)
@@ -257,8 +252,6 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
 
 def _lacks(torch: str | None, symbol: str, series: Sequence[str], table: LinkedTable) -> bool:
     """Whether no wheel of a torch exports a symbol. Those with strings differ between its builds."""
-    from compat.tables.linked import series_of
-
     if torch is None or not series or _STRINGS.search(symbol):
         return False
     public = torch.partition("+")[0]

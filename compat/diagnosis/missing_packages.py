@@ -14,10 +14,10 @@ from compat.diagnosis.namespaces import shared
 from compat.model import Finding, Fix, normalized
 from compat.reports.stated import meets
 from compat.reports.words import distribution_of
+from compat.rules.facts import Facts
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 
 KERNELS = (

@@ -16,12 +16,12 @@ from compat.diagnosis.missing_names import CONFIGURATIONS, Named, home, of_confi
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.interfaces.source.records import Class, Function
+from compat.interfaces.world import World
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
-    from compat.interfaces.world import World
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 

@@ -20,12 +20,12 @@ from compat.interfaces.refusals import Condition, Opposite, fact_tests
 from compat.model import Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.native import passes_on
+from compat.rules.facts import Facts
 from compat.tables.declared import open_declared
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
-    from compat.rules.facts import Facts
 
 MOST = 3
 """Maximum number of errors considered, most decisive first."""

@@ -17,11 +17,10 @@ from compat.diagnosis.frame_packages import distribution_of_module, modules_of, 
 from compat.diagnosis.missing_names import Named, home
 from compat.diagnosis.named_releases import of_flags
 from compat.diagnosis.python_messages import UNKNOWN_LOCATION
-from compat.interfaces.changes import FIELD, changes, values
+from compat.interfaces.changes import FIELD, Change, changes, values
 from compat.records import record, replace
 
 if TYPE_CHECKING:
-    from compat.interfaces.changes import Change
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 

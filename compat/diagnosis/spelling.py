@@ -8,9 +8,9 @@ from compat.diagnosis.frame_packages import version_of, where
 from compat.diagnosis.named_releases import of_name
 from compat.interfaces.table import open_table, tracked
 from compat.model import Finding, Fix
+from compat.reports.log.frames import RaisedError
 
 if TYPE_CHECKING:
-    from compat.reports.log.frames import RaisedError
     from compat.rules.facts import Facts
 
 

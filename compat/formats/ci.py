@@ -18,11 +18,10 @@ from compat.formats.pins import pins_of
 from compat.model import Environment
 from compat.records import record, replace
 from compat.redact import excerpt
-from compat.syntax.yaml import Document, Value
+from compat.syntax.yaml import Document, Table, Value
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-    from compat.syntax.yaml import Table
 
 
 _SHELLS_OF_STEPS = ("", "bash", "sh", "pwsh", "powershell", "cmd")

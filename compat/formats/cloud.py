@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from compat.formats.installs.files import InstallFormat
 from compat.formats.instances import gpus_of_instance
@@ -13,8 +13,6 @@ from compat.model import Accelerator, Environment
 from compat.syntax.yaml import Document, Value
 
 if TYPE_CHECKING:
-    from typing import ClassVar
-
     from compat.formats.installs.edit import InstallScript
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.conda_spec import conda_distribution, pip_source, split_artefact
+from compat.formats.edit.changes import Change
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Commands, Format, ProjectLock
 from compat.model import Distribution, normalized
@@ -16,7 +17,6 @@ from compat.syntax.yaml import Document, Value
 from compat.versions import key_of
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
     from compat.formats.edit.installer import Installer
 
     Table = dict[str, Value]

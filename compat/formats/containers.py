@@ -7,19 +7,14 @@ exec docker://…`` run the command behind them, in the project's folder, on the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.jobs import Job, Placed, Script, count_of, devices, is_known
-from compat.model import Environment
+from compat.formats.listing import Listing
+from compat.model import Accelerator, Environment
 from compat.records import record, replace
+from compat.syntax.shell_commands import ShellCommand
 from compat.workload.wrappers import CONTAINERS, assignment, handed_to_shell, program_name, split_words, take_options, unwrapped
-
-if TYPE_CHECKING:
-    from compat.formats.listing import Listing
-    from compat.model import Accelerator
-    from compat.syntax.shell_commands import ShellCommand
-
 
 _FLAGS = frozenset((
     "d", "detach", "i", "interactive", "t", "tty", "rm", "init", "privileged", "P", "publish_all", "read_only", "q", "quiet",

@@ -8,24 +8,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.edit.changes import Statement, requirement_for
+from compat.formats.edit.changes import Change, Statement, requirement_for
 from compat.formats.edit.dispatch import Span, edit_spans
-from compat.formats.edit.files import Edit, line_end
+from compat.formats.edit.files import Edit, Mapped, Replacement, joined, line_end
 from compat.formats.include import NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFormat, Opened
+from compat.formats.installs.words import Install
 from compat.formats.jobs import Job, JobFile, Placed, Script, check_size, is_known, known_version
 from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.syntax.json import parse_json
-from compat.syntax.yaml import Document, Value
+from compat.syntax.yaml import Document, Table, Value
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Replacement
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.installs.words import Install
-    from compat.syntax.yaml import Table
 
 
 class Cog(InstallFormat):
@@ -163,8 +160,6 @@ class Devcontainer(InstallFormat):
         return (job.listing(self.kind, context=context, variables=variables),)
 
     def collect(self, script: InstallScript) -> None:
-        from compat.formats.edit.files import Mapped
-
         for each in _DevcontainerFile(script.path, script.text).scripts():
             if each.offset is not None:
                 script.read(Mapped(each.text, range(each.offset, each.offset + len(each.text))), '"')
@@ -254,8 +249,6 @@ class Singularity(InstallFormat):
         return tuple(stage.listing(self.kind) for stage in _singularity_stages(path, text))
 
     def collect(self, script: InstallScript) -> None:
-        from compat.formats.edit.files import joined
-
         for stage in _singularity_stages(script.path, script.text):
             lines = [each for section in stage.scripts("post") for each in section]
             pieces = [(f"{each.text}\n", each.offset) for each in lines if each.offset is not None]

@@ -18,7 +18,7 @@ from compat.formats.installs.files import InstallFiles, selected
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, alternatives
 from compat.formats.installs.unread import mentions_install
-from compat.formats.installs.words import Command, Install, LockInstall, requirement
+from compat.formats.installs.words import Command, Install, Line, LockInstall, requirement
 from compat.formats.listing import Listing
 from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Accelerator, Environment, Workload
@@ -31,7 +31,6 @@ from compat.workload.wrappers import handed_to_shell
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.installs.words import Line
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
 _FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")

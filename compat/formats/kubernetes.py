@@ -29,12 +29,12 @@ from compat.formats.jobs import (
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
-from compat.syntax.yaml import Document, Value
+from compat.syntax.shell import Word
+from compat.syntax.yaml import Document, Table, Value
 from compat.workload.wrappers import split_words
 
 if TYPE_CHECKING:
     from compat.formats.installs.edit import InstallScript
-    from compat.syntax.yaml import Table
 
 
 _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
@@ -386,7 +386,6 @@ class _RayEnvironment:
     def edited(self, script: InstallScript) -> None:
         """Pass the requirements with their positions to the editor of install commands."""
         from compat.formats.edit.files import Mapped
-        from compat.syntax.shell import Word
 
         mapped = Mapped(self._file.text, range(len(self._file.text)))
         for text, line in self._requirements:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import content_of, decoded, pending
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -329,8 +329,6 @@ def read_listings(path: str) -> tuple[Listing, ...]:
 
 def read_content(path: str) -> bytes:
     """Return the content of a regular file; :class:`InputError` if it is larger than :data:`LIMIT` bytes."""
-    from compat.files import content_of, pending
-
     return pending[path] if path in pending else content_of(path, LIMIT)
 
 

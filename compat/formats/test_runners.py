@@ -10,31 +10,28 @@ from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING
 
-from compat.formats.edit.changes import Statement
+from compat.formats.edit.changes import Change, Statement
 from compat.formats.edit.dispatch import Span, edit_spans
+from compat.formats.edit.files import Edit, Mapped
 from compat.formats.include import NotRead, WorkingFolders
 from compat.formats.installs.command import install_of
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.runners import tables_of
 from compat.formats.installs.values import Values
 from compat.formats.jobs import Job, Placed, Script, check_size, known_version
-from compat.formats.listing import Listing
+from compat.formats.listing import Entry, Listing
 from compat.formats.pins import numbered, pins_of, texts_of_code
 from compat.formats.registry import Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Environment
 from compat.records import replace
-from compat.syntax.ini import parse_ini
+from compat.syntax.ini import Ini, IniLine, parse_ini
 from compat.syntax.python import Positions, parsed
 from compat.syntax.shell import Word
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Edit
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.listing import Entry
-    from compat.syntax.ini import Ini, IniLine
 
 
 _CONDITION = re.compile(r"[\w.!,{}-]+")
@@ -273,8 +270,6 @@ class Nox(InstallFormat):
         return texts_of_code(path, text)
 
     def collect(self, script: InstallScript) -> None:
-        from compat.formats.edit.files import Mapped
-
         file = _NoxFile(script.path, script.text)
         positions = Positions(file.text)
         mapped = Mapped(file.text, range(len(file.text)))

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from compat.interfaces.at_once import ENTRIES, REACHED, TIERS, importable
@@ -165,7 +166,6 @@ def eager_rows(
 
 def packed_at_once(rows: Rows) -> bytes:
     """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
-    import marshal
     import zlib
 
     known = {name: rows.versions(name) for name in sorted(rows.packages)}

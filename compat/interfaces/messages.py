@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import zlib
 from array import array
 from bisect import bisect_left
@@ -284,6 +285,4 @@ def _hashes_in(text: str) -> Iterator[int]:
 
 
 def _order() -> str:
-    import sys
-
     return sys.byteorder

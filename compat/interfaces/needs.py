@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from compat.interfaces.release import OUTSIDE, Complaint, Meaning, absent
+from compat.interfaces.release import OUTSIDE, Complaint, Meaning, Surface, absent
 from compat.interfaces.source.records import FUNCTION, GUARDED, Call, Class, Module, Signature
 from compat.interfaces.world import World
 from compat.records import record, values_of
-
-if TYPE_CHECKING:
-    from compat.interfaces.release import Surface
-
 
 _ADD_NOTHING = frozenset((
     "staticmethod", "classmethod", "abstractmethod", "no_grad", "inference_mode", "lru_cache", "wraps", "deprecate_kwarg",

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from compat.interfaces.source.records import Class, Function, Imported, Module, Value
 from compat.records import record
 
-if TYPE_CHECKING:
 
-    class Surface(Protocol):
-        """The interface of a release for :class:`compat.interfaces.world.World`, implemented by tables and by read source."""
+class Surface(Protocol):
+    """The interface of a release for :class:`compat.interfaces.world.World`, implemented by tables and by read source."""
 
-        @property
-        def package(self) -> str: ...
-        @property
-        def version(self) -> str: ...
-        @property
-        def tops(self) -> frozenset[str]: ...
-        def module(self, name: str) -> Module | None:
-            """Return the record of a module; ``None`` if it does not exist or was not read."""
+    @property
+    def package(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def tops(self) -> frozenset[str]: ...
+    def module(self, name: str) -> Module | None:
+        """Return the record of a module; ``None`` if it does not exist or was not read."""
 
-        def holds(self, name: str) -> str | None:
-            """Return ``source``, ``opaque`` (compiled or omitted, so unknown), ``folder`` (no ``__init__``) or ``None``."""
+    def holds(self, name: str) -> str | None:
+        """Return ``source``, ``opaque`` (compiled or omitted, so unknown), ``folder`` (no ``__init__``) or ``None``."""
 
-        def had(self, name: str) -> bool:
-            """Return whether an older release is known to have a module."""
+    def had(self, name: str) -> bool:
+        """Return whether an older release is known to have a module."""
 
-        def had_method(self, module: str, owner: str, name: str) -> bool:
-            """Return whether any known release has a method of this class."""
+    def had_method(self, module: str, owner: str, name: str) -> bool:
+        """Return whether any known release has a method of this class."""
 
-        def provided_by_modules(self, package: str) -> dict[str, str]:
-            """Map each name in ``__all__`` of the modules below ``package`` to its module."""
+    def provided_by_modules(self, package: str) -> dict[str, str]:
+        """Map each name in ``__all__`` of the modules below ``package`` to its module."""
 
 
 NO_PACKAGES = frozenset(

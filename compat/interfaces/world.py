@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from compat.interfaces.release import KEPT_ALIVE, OUTSIDE, UNKNOWN, VALUE, Complaint, Meaning, Names, absent, is_converter
+from compat.interfaces.release import (
+    KEPT_ALIVE,
+    OUTSIDE,
+    UNKNOWN,
+    VALUE,
+    Complaint,
+    Meaning,
+    Names,
+    Surface,
+    absent,
+    is_converter,
+)
 from compat.interfaces.source.records import Class, Function, Signature
-
-if TYPE_CHECKING:
-    from compat.interfaces.release import Surface
-
 
 _DATACLASSES = frozenset(("dataclass", "dataclass_transform"))
 _GETTERS = frozenset(("__getattr__", "__getattribute__"))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compat.formats.edit.changes import Change
 from compat.model import Finding, Fix
 from compat.output.terminal import flags_for, wrapped
-from compat.repair.plan import actions, reason_of
+from compat.repair.plan import Plan, actions, reason_of
 from compat.repair.problem import family
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
     from compat.formats.registry import Commands
-    from compat.repair.plan import Plan
     from compat.tables.stacks import Stack
 
 

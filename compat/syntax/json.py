@@ -6,6 +6,8 @@ one ``json`` uses; errors and anything it cannot parse fall back to ``json``.
 
 from __future__ import annotations
 
+import sys
+
 from compat.errors import InputError
 from compat.files import decoded, readable
 from compat.records import record
@@ -91,8 +93,6 @@ def read_standard_input(limit: int = 64 * 1024 * 1024) -> str:
 
 def standard_input(limit: int) -> bytes:
     """Return what standard input holds, up to one byte more than ``limit``; :class:`InputError` if there is none."""
-    import sys
-
     if sys.stdin is None:
         raise InputError("cannot be read: there is none", "standard input")
     try:

@@ -9,6 +9,7 @@ import ast
 import bisect
 import itertools
 import re
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -353,8 +354,6 @@ class Notebook:
 
 def parsed(source: str | bytes, path: str) -> ast.Module:
     """Parse source text into a syntax tree; :class:`InputError` with line and reason if it is not valid Python."""
-    import sys
-
     if len(source) > LONGEST:
         raise InputError(f"has more than {LONGEST // 1024} KiB of code", path)
     try:

@@ -8,7 +8,7 @@ version ``3.10`` is never taken for a number. :func:`parse_yaml` returns plain v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -17,11 +17,10 @@ from compat.files import regular
 from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
 
-if TYPE_CHECKING:
-    Content: TypeAlias = "str | list[Value] | list[tuple[Value, Value]] | None"
-    Table: TypeAlias = "dict[str, Value]"
-    Lines: TypeAlias = dict[tuple[str, ...], int]
-    """path of a key → its line, from 1."""
+Content: TypeAlias = "str | list[Value] | list[tuple[Value, Value]] | None"
+Table: TypeAlias = "dict[str, Value]"
+Lines: TypeAlias = dict[tuple[str, ...], int]
+"""path of a key → its line, from 1."""
 
 
 DEPTH = 100

@@ -5,6 +5,7 @@ Codes are written as in the wheels without their prefix: ``"90"`` is sm_90, ``"9
 
 from __future__ import annotations
 
+import marshal
 import os
 
 from compat.files import read_table
@@ -138,8 +139,6 @@ def _pair(version: str) -> tuple[int, ...]:
 
 def open_code_tables() -> CodeTables:
     """Return the tables this package ships, read once; in an unbuilt source tree, those of its fact files."""
-    import marshal
-
     if not _opened:
         unbuilt = not os.path.exists(FILE) and os.path.isdir(_SOURCES)
         _opened.append(CodeTables(tables_from(_SOURCES) if unbuilt else marshal.loads(read_table(FILE))))

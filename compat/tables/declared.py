@@ -189,15 +189,12 @@ class Run:
 
 def open_wheels() -> dict[str, tuple[Run, ...]]:
     """Return the runs of each package, oldest first."""
-    import marshal
-
     return {name: tuple(Run(*each) for each in runs) for name, runs in marshal.loads(read_table(WHEELS_FILE)).items()}
 
 
 def packed_wheels(folder: str) -> bytes:
     """Compile ``wheels.csv``."""
     import csv
-    import marshal
 
     found: dict[str, list[tuple[str, str, str]]] = {}
     with open(os.path.join(folder, TABLE), encoding="utf-8", newline="") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 
 from compat.files import read_table
@@ -71,8 +72,6 @@ def branch_for(cuda: str, *, windows: bool = False) -> int | None:
 
 def _open() -> tuple[GpuTable, DriverTable]:
     """Return both tables; in an unbuilt source tree, those of its fact files."""
-    import marshal
-
     if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
         return tables_from(_SOURCES)
     tables: tuple[GpuTable, DriverTable] = marshal.loads(read_table(FILE))
@@ -179,8 +178,6 @@ PEAK_RATES_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data
 
 def open_peaks() -> tuple[Peak, ...]:
     """Return the rows this package ships; in an unbuilt source tree, those of its fact file."""
-    import marshal
-
     if not os.path.exists(PEAK_RATES_FILE) and os.path.isdir(_SOURCES):
         return peak_rates_tables_from(_SOURCES)
     rows: tuple[Peak, ...] = marshal.loads(read_table(PEAK_RATES_FILE))

@@ -6,6 +6,7 @@ Three files: :func:`open_linked` for checks, :func:`open_symbols`, which only th
 
 from __future__ import annotations
 
+import marshal
 import os
 
 from compat.files import read_table
@@ -56,8 +57,6 @@ class LinkedTable:
     """The shipped rows by package, oldest release first, and the oldest and newest series of torch that were read."""
 
     def __init__(self, content: bytes) -> None:
-        import marshal
-
         (self.oldest, self.newest), self._blocks = marshal.loads(content)
         self._found: dict[tuple[str, str, str | None], Linked | None] = {}
 
@@ -80,8 +79,6 @@ class LinkedTable:
         return self._found[asked]
 
     def _rows(self, package: str) -> tuple[tuple[Any, ...], ...]:
-        import marshal
-
         rows: tuple[tuple[Any, ...], ...] = marshal.loads(self._blocks[package]) if package in self._blocks else ()
         return rows
 
@@ -106,7 +103,6 @@ def open_linked() -> LinkedTable:
 
 def open_symbols() -> Symbols:
     """The shipped symbols of torch."""
-    import marshal
     import zlib
 
     series, found = marshal.loads(zlib.decompress(read_table(SYMBOLS_FILE)))
@@ -127,8 +123,6 @@ class NumpyAbi:
 
 def open_numpy_abi() -> dict[str, NumpyAbi]:
     """The packages that had releases compiled against numpy 1, by name."""
-    import marshal
-
     return {name: NumpyAbi(*row) for name, row in marshal.loads(read_table(NUMPY_FILE)).items()}
 
 
@@ -142,7 +136,6 @@ def series_of(release: str) -> str:
 
 def packed(folder: str) -> tuple[bytes, bytes]:
     """Compile the fact files of a folder: the content of both files."""
-    import marshal
     import zlib
 
     linked = sorted(_rows(folder, "linked.csv"), key=lambda row: (row["package"], key_of(row["version"])))
@@ -181,8 +174,6 @@ def packed(folder: str) -> tuple[bytes, bytes]:
 
 def packed_numpy_abi(folder: str) -> bytes:
     """Compile ``numpy_abi.csv``."""
-    import marshal
-
     return marshal.dumps({row["package"]: (row["last"], row["first"], row["module"]) for row in _rows(folder, NUMPY_TABLE)}, 4)
 
 

@@ -6,6 +6,7 @@ What is computed at run time stays unknown, as does what the script sets inconsi
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from compat.files import content_of
@@ -109,8 +110,6 @@ def _imports(visit: Visit) -> list[_Import]:
 
 def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], str]) -> None:
     """Record whether unsloth is used, and whether it is imported before the packages that it patches."""
-    import sys
-
     certain = [each for each in imports if each.root == "unsloth" and not each.conditional]
     if not certain:
         if any(each.root == "unsloth" for each in imports):

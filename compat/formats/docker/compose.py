@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.docker.dockerfile import read_dockerfile
@@ -18,11 +17,8 @@ from compat.model import Accelerator, Environment
 from compat.records import record, replace
 from compat.redact import excerpt, without_secrets
 from compat.syntax.parameters import expanded
-from compat.syntax.yaml import Document, Value
-
-if TYPE_CHECKING:
-    from compat.syntax.yaml import Table
-
+from compat.syntax.shell import shell_words
+from compat.syntax.yaml import Document, Table, Value
 
 _DEEPEST = 10
 """Maximum depth of ``extends`` chains."""
@@ -48,7 +44,6 @@ def words_of(document: Document, value: Value | None, name: str) -> list[Argumen
     text = document.text(value, name) or ""
     if len(text) >= _LONGEST:
         return None
-    from compat.syntax.shell import shell_words
 
     try:
         return [Argument(each, value) for each in shell_words(interpolated(text))]

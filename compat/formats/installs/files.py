@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.include import Missing, NotRead, WorkingFolders
-from compat.formats.installs.words import AT_RUN_TIME, LockInstall, is_given, is_unresolved, printed_file
+from compat.formats.installs.words import AT_RUN_TIME, Command, LockInstall, is_given, is_unresolved, printed_file
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.pins import numbered
-from compat.formats.registry import Format
+from compat.formats.registry import FORMATS, Format, format_of
 from compat.model import normalized
 from compat.records import record, replace
 from compat.redact import excerpt
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.installs.edit import InstallScript
-    from compat.formats.installs.words import Command
 
 
 # --- An installed lock file: its selected part, combined with what other commands install.
@@ -291,8 +290,6 @@ class InstallFiles:
         return found
 
     def _declared(self, opened: Opened, extras: str) -> list[Entry]:
-        from compat.formats.registry import format_of
-
         asked = LockInstall(opened.path, tuple(each.strip() for each in extras.split(",")), default_groups=False)
         found: list[Entry] = []
         for listing in format_of(opened.path, opened.content).listings(opened.path, opened.content):
@@ -304,8 +301,6 @@ class InstallFiles:
 
     def lock(self, lock: LockInstall, command: Command) -> tuple[Listing, ...]:
         """Return the lock file or environment file that a command installs, with its choices resolved."""
-        from compat.formats.registry import format_of
-
         opened = self._source_of(lock.file, command) or self.open(
             lock.file, command, "lock", f"{lock.file}, which is installed,"
         )
@@ -324,8 +319,6 @@ class InstallFiles:
 
     def _source_of(self, lock: str, command: Command) -> Opened | None:
         """Return the file that a lock file is made from if the project has no such lock: it is locked when it is installed."""
-        from compat.formats.registry import FORMATS
-
         found = next((each for each in FORMATS if each.program and each.kind == posixpath.basename(lock)), None)
         if found is None:
             return None

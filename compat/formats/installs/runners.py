@@ -9,13 +9,10 @@ import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from compat.formats.listing import Entry
 from compat.formats.pins import pins_of
 from compat.records import record
 from compat.workload.wrappers import is_python, program_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from compat.formats.listing import Entry
 
 Opener: TypeAlias = Callable[[str, "str | None", str], "str | None"]
 """Returns the text of a file of the project by its name, the working directory and the purpose; ``None`` if there is none."""

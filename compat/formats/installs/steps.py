@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from compat.formats.installs.words import Command, LockInstall, from_index, is_given
+from compat.formats.installs.words import Command, Line, LockInstall, from_index, is_given
 from compat.formats.listing import Branch, Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained, forced, not_together
 from compat.model import Distribution, Source, is_release, normalized
 from compat.records import record, replace
+from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
     from compat.formats.installs.files import InstallFiles
-    from compat.formats.installs.words import Line
 
 
 _APART = str.maketrans(dict.fromkeys("\"'`=<>[]@/;~!,()&|#+\\ \t", "\n"))
@@ -60,7 +60,6 @@ def satisfies(installed: Distribution, requirement: Distribution) -> bool:
         return True
     if installed.version is None:
         return False
-    from compat.versions import contains, key_of, ranges_of
 
     try:
         return contains(ranges_of(requirement.specifier), key_of(installed.version))

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.command import is_pip_name
-from compat.formats.installs.runners import started_files
+from compat.formats.installs.runners import Opener, started_files
 from compat.formats.installs.words import is_unresolved
+from compat.formats.listing import Entry
 from compat.records import record
 from compat.syntax.makefile import MakeText
 from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, shell_script, unwrapped
 
 if TYPE_CHECKING:
-    from compat.formats.installs.runners import Opener
-    from compat.formats.listing import Entry
     from compat.syntax.shell_commands import ShellCommand
 
 _INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from compat import markers
 from compat.formats.listing import ROOT, Choice, Edge
+from compat.markers import Marker
 from compat.model import normalized
 
 if TYPE_CHECKING:
-    from compat.markers import Marker
-
     Children = Mapping[int, Sequence[int]]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from compat.errors import InputError
-from compat.formats.edit.files import line_end
+from compat.formats.edit.changes import Change
+from compat.formats.edit.files import Edit, line_end
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import texts_of_code
@@ -17,8 +18,6 @@ from compat.records import replace
 from compat.syntax.toml import Places
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Edit
     from compat.formats.edit.installer import Installer
     from compat.formats.python_images import PythonImages
 
@@ -110,7 +109,6 @@ class PythonScript(Format):
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit of the block; :class:`InputError` if the script has none, or two."""
         from compat.formats.edit.dispatch import verified
-        from compat.formats.edit.files import Edit
         from compat.formats.project.edit import Project
         from compat.formats.project.toml_edit import TomlFile
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from compat.formats.edit.changes import Statement
+from compat.formats.edit.changes import Change, Statement
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
@@ -23,7 +23,6 @@ from compat.model import normalized
 from compat.syntax.toml import Places, Slot
 
 if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.edit.installer import Installer
 

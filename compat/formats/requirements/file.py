@@ -10,7 +10,7 @@ from compat.errors import printable
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import Entry, Listing, check_entries
 from compat.formats.pins import pins_of
-from compat.formats.registry import Commands, Format, read_content
+from compat.formats.registry import Commands, Format, Relocking, read_content
 from compat.formats.requirements.compiled import compile_command, compiled_from, is_harmless
 from compat.formats.requirements.lines import (
     INDEX_URL,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from compat.formats.edit.changes import Change
     from compat.formats.edit.files import Edit
     from compat.formats.edit.installer import Installer
-    from compat.formats.registry import Relocking
 
 __all__ = ["decode", "read_requirements"]
 

@@ -11,16 +11,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from compat.interfaces.at_once import importable
-from compat.interfaces.code.needs import CodeNeed, CodeNeeds, follows, named
+from compat.interfaces.code.needs import Bound, CodeNeed, CodeNeeds, follows, named
 from compat.interfaces.code.releases import Apart, Range, Releases, Reverse
 from compat.interfaces.code.renamed import Renamed, in_other_release, nearest
-from compat.interfaces.needs import verdict_on
+from compat.interfaces.needs import Need, verdict_on
 from compat.records import record, replace
 from compat.versions import contains, key_of
 
 if TYPE_CHECKING:
-    from compat.interfaces.code.needs import Bound
-    from compat.interfaces.needs import Need
     from compat.interfaces.rows import Rows
     from compat.tables.declared import Declared
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from compat.errors import InputError
 from compat.interfaces.code.needs import OFFERED, Bound, Field
 from compat.interfaces.source.records import Imported, Module
 
@@ -79,7 +80,6 @@ def _readable(bound: Bound) -> bool:
 
 
 def _inline(source: bytes, path: str) -> list[Bound]:
-    from compat.errors import InputError
     from compat.formats.project.inline import read_inline_script
 
     try:

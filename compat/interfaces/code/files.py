@@ -13,7 +13,7 @@ from compat.files import content_of, keep, kept, place_in_cache, stamp_of
 from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
 from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
-from compat.interfaces.source.records import Module
+from compat.interfaces.source.records import Module, pack_module, unpack_module
 from compat.records import values_of
 from compat.syntax.python import Notebook, parsed
 
@@ -187,8 +187,6 @@ def _hash(source: bytes) -> bytes:
 
 
 def _packed(stamp: Stamp, record: Record) -> bytes:
-    from compat.interfaces.source.records import pack_module
-
     module, bounds, fields = record
     plain = ([values_of(each) for each in bounds], [values_of(each) for each in fields])
     return marshal.dumps((stamp, pack_module(module), *plain), 4)
@@ -196,8 +194,6 @@ def _packed(stamp: Stamp, record: Record) -> bytes:
 
 def _opened(content: bytes | None, stamp: Stamp, path: str) -> Record | None:
     """Return the cached record; ``None`` if it is invalid or its stamp differs (source, name or version of this code)."""
-    from compat.interfaces.source.records import unpack_module
-
     try:
         before, module, bounds, fields = marshal.loads(content or b"")
         if before != stamp:

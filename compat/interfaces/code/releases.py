@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 from compat.files import keep, kept, place_in_cache, stamp_of
 from compat.interfaces import table
 from compat.interfaces.needs import Need, verdict_on
-from compat.interfaces.release import Meaning
+from compat.interfaces.release import Meaning, Surface
 from compat.interfaces.source.records import Class
+from compat.interfaces.table import Table
 from compat.interfaces.world import World
-from compat.records import record
+from compat.records import record, replace
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
     from compat.interfaces.code.needs import Bound, CodeNeed, CodeNeeds
-    from compat.interfaces.release import Surface
-    from compat.interfaces.table import Table
 
 _MOST = 5000
 """Maximum number of cached answers per release; beyond it, only new answers are stored."""
@@ -312,8 +311,6 @@ class Reverse:
 
     def _together(self, found: dict[str, Range]) -> dict[str, Range]:
         """Remove, on both sides, releases that work with no allowed release of the package they depend on (or vice versa)."""
-        from compat.records import replace
-
         changed = True
         while changed:
             changed = False

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from compat.interfaces.needs import verdict_on
+from compat.interfaces.needs import Need, verdict_on
+from compat.interfaces.release import Meaning
 from compat.interfaces.source.records import Class
+from compat.interfaces.world import World
 from compat.records import record
 
 if TYPE_CHECKING:
     from compat.interfaces.code.releases import Releases
-    from compat.interfaces.needs import Need
-    from compat.interfaces.release import Meaning
     from compat.interfaces.table import Table
-    from compat.interfaces.world import World
 
 
 _LIKE = 0.78

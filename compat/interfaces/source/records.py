@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import marshal
 import zlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from compat.records import record, values_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import TypeAlias
-
 
 TRY = 1
 """In a ``try`` whose handlers catch the failure and continue, or under ``contextlib.suppress``."""
