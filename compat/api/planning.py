@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from compat.api.case import Case, case_of
-from compat.api.resolution import completed, pins_of, refused_pins
+from compat.api.resolution import completed, pins_of, ranges_of, refused_pins
 from compat.checks.requirements import Requires
 from compat.errors import InputError, Undecided
 from compat.records import record, replace
@@ -37,7 +37,8 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
     judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
     refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
     if refused and not any(each.origin == "metadata" for each in judged):
-        case = replace(case, unserved=(*case.unserved, refused_pins(pins_of(case), case.unresolved)))
+        stated = {**ranges_of(case), **pins_of(case)}
+        case = replace(case, unserved=(*case.unserved, refused_pins(stated, case.unresolved)))
         judged = (*judged, case.unserved[-1])
     if not policy.allow_source and any(each.origin == "metadata" and case.in_one_command(each) for each in judged):
         refused = True

@@ -79,12 +79,19 @@ def pins_of(case: Case) -> dict[str, str]:
     return {copy.name: copy.version for copy in copies if copy.version is not None}
 
 
-_PINNED = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)==")
+def ranges_of(case: Case) -> dict[str, str]:
+    """The releases that the ranges of a file stand for."""
+    ranged = {need.name for need in case.asked if need.specifier}
+    copies = (copy for copy in case.environment.distributions or () if copy.name in ranged and not of_no_index(copy))
+    return {copy.name: copy.version for copy in copies if copy.version is not None}
+
+
+_STATED = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[^\]\s]{0,99}\])?[=<>~!]=?")
 
 
 def refused_pins(pins: Mapping[str, str], why: str) -> Finding:
     """The error that installers refuse these pins, with uv's reason."""
-    named = [name for name in dict.fromkeys(map(normalized, _PINNED.findall(why))) if name in pins]
+    named = [name for name in dict.fromkeys(map(normalized, _STATED.findall(why))) if name in pins]
     texts = [f"{name} {pins[name]}" for name in named]
     title = "No installer finds releases for these requirements"
     if len(texts) > 1:

@@ -80,9 +80,10 @@ def installed_by(
     copies = tuple(_once(_plain(listing.entries[at].distribution) for at in here))
     environment = replace(known, distributions=copies, distributions_complete=listing.complete)
     pinned = {copy.name for copy in copies if copy.version is not None}
+    extras = {copy.name: tuple(copy.extra.get("extras", ())) for copy in copies}
     wanted = tuple(
-        Need(copy.name, copy.specifier or "", tuple(copy.extra.get("extras", ()))) for copy in copies
-        if copy.version is None and copy.name not in pinned and not is_given(copy)
+        Need(copy.name, "" if copy.version is not None else copy.specifier or "", extras[copy.name]) for copy in copies
+        if (extras[copy.name] if copy.version is not None else copy.name not in pinned) and not is_given(copy)
     )  # fmt: skip
     whole = listing.complete or listing.kind in _OF_CONDA
     selection = contexts.sets[number].label

@@ -202,7 +202,7 @@ def test_interrupted_while_it_locks(fix: Run, tmp_path: Path, ending: signal.Sig
         command = [sys.executable, "-m", "compat", "fix", "uv.lock", "--write", *JOB]
         running = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True)
         until = time.monotonic() + 60
-        while not any((tmp_path / "tmp").glob("compat-lock-*")) and time.monotonic() < until and running.poll() is None:
+        while not any((tmp_path / "tmp").glob("compat-lock-*/python3")) and time.monotonic() < until and running.poll() is None:
             time.sleep(0.01)
         running.send_signal(ending)
         _, err = running.communicate(timeout=60)
