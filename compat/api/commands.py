@@ -57,31 +57,24 @@ _REPORTS = ", ".join(f"{name} ({about})" if about else name for name, (about, _,
 REPORT = Option("format", "FORMAT", f"output format: text (default), json, {_REPORTS}", choices=(*_FORMATS, *REPORTS))
 SCRIPT = Option("script", "FILE", "your own code: a script, a notebook or a folder (may be repeated)")
 _REPLIES = Option(
-    "format",
-    "FORMAT",
-    "output format: text (default), json, markdown (a reply to an issue), html (a page)",
+    "format", "FORMAT", "output format: text (default), json, markdown (a reply to an issue), html (a page)",
     choices=(*_FORMATS, "markdown", "html"),
-)
+)  # fmt: skip
 _FLEET = Option(
-    "format",
-    "FORMAT",
-    "output format: text (default), json, markdown (a comment), html (a page)",
+    "format", "FORMAT", "output format: text (default), json, markdown (a comment), html (a page)",
     choices=(*_FORMATS, "markdown", "html"),
-)
+)  # fmt: skip
 PAGE = Option("format", "FORMAT", "output format: text (default), json, html (a page)", choices=(*_FORMATS, "html"))
 _GRAPH = Option(
-    "format",
-    "FORMAT",
-    "output format: text (default), html (a page with a graph), dot (for Graphviz)",
+    "format", "FORMAT", "output format: text (default), html (a page with a graph), dot (for Graphviz)",
     choices=("text", "html", "dot"),
-)
+)  # fmt: skip
 FORMAT = Option("format", "text|json", "output format (default: text)", choices=_FORMATS)
 FAIL_ON = Option(
-    "fail-on",
-    "LEVEL",
+    "fail-on", "LEVEL",
     "lowest severity that makes the exit code 1: error (default), warning, info, possible (also undecided errors) or never",
     choices=("error", "warning", "info", "possible", "never"),
-)
+)  # fmt: skip
 PYTHON = Option("python", "PATH", "the interpreter, virtual environment or site-packages folder to read (never started)")
 ENVIRONMENT = Option("environment", "FILE", "an environment description (JSON, as 'compat facts' prints it)")
 RULES = Option("rules", "FILE", "additional rule file (may be repeated)")
@@ -126,10 +119,8 @@ DECLARED = (
 )
 ONE_TARGET = (Option("target", "NAME", "target declared under [tool.compat], if there are several"), DECLARED[1])
 PASTED = Option(
-    "pasted",
-    "FILE",
-    "pasted text: collect_env, trl env, pip list, nvidia-smi …, or an issue with them (-: standard input)",
-)
+    "pasted", "FILE", "pasted text: collect_env, trl env, pip list, nvidia-smi …, or an issue with them (-: standard input)",
+)  # fmt: skip
 BASELINE = Option("baseline", "FILE", "report only what is not in this earlier report (--format json)")
 ALL = Option("all", None, "show every undecided finding, including unlikely ones and code paths not known to run")
 QUIET = Option("quiet", None, "print nothing if there are no findings")
