@@ -29,6 +29,13 @@ _ANOTHER_ABI = ("2.6.0+cu126",)
 """Builds of torch with other symbols than the release's wheel on the index: compiled with the C++11 ABI."""
 
 
+_OTHER_BUILDS = frozenset(("vllm", "sgl-kernel", "sglang-kernel"))
+"""Packages whose projects publish builds for other CUDA releases, with a label that people leave out of reports."""
+_SERVERS = frozenset((*_OTHER_BUILDS, "sglang", "lmdeploy"))
+"""Packages that nothing imports in a training job that does not generate with them."""
+_TRAINING = frozenset(("sft", "pretrain", "lora", "qlora", "dpo", "orpo", "kto", "cpo", "bco", "reward"))
+
+
 def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Finding]:
     """Yield the findings; ``seen`` are the rules that other checks of wheels have already found."""
     environment = stack.facts.environment
@@ -97,11 +104,13 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         fixes = [*_release(copy, linked, table, lambda each: each.cuda() == str(major(cuda)), f"CUDA {major(cuda)}"), *fixes]
     else:
         fixes += _for_cuda(stack, copy, table, major(cuda))
+    described = copy.source is None and copy.requires is None and name in _OTHER_BUILDS
+    unknown = (*(() if stack.flavour.certain else ("build.torch",)), *((f"build.{name}",) if described else ()))
     yield Finding(
         rule=f"build-{name}-cuda",
         origin="build",
-        verdict="hit" if stack.flavour.certain else "possible",
-        severity="error",
+        verdict="possible" if unknown else "hit",
+        severity="warning" if name in _SERVERS and _only_trains(stack) else "error",
         effect="crash",
         title=f"{name} is linked against CUDA {other}, but torch comes with CUDA {major(cuda)}",
         why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{other}, but this torch installs "
@@ -109,12 +118,18 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         confidence="confirmed",
         packages={name: copy.version, "torch": stack.torch.version},
         facts=("build",),
-        missing=() if stack.flavour.certain else ("build",),
-        unknown=() if stack.flavour.certain else ("build.torch",),
+        missing=("build",) if unknown else (),
+        unknown=unknown,
         fixes=tuple(fixes),
         evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
         here=f"{name} {copy.version}, torch {stack.torch.version}",
     )
+
+
+def _only_trains(stack: Stack) -> bool:
+    """Whether the job is known to be a training that uses no server."""
+    job = stack.facts.environment.workload
+    return job is not None and job.task in _TRAINING and not {"vllm", "sglang"}.intersection(job.features or ())
 
 
 def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:

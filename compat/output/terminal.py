@@ -321,6 +321,8 @@ def _one(path: str) -> str:
         return f"where {path.split('.')[1]} was installed from (source and commit in the environment description)"
     if path.startswith("variables."):
         return f"whether {path.partition('.')[2]} is set (variables in the environment description)"
+    if path.startswith("build."):
+        return f"which build of {path.partition('.')[2]} is installed (its version with the label, such as +cu128)"
     return f"{path} in the environment description"
 
 

@@ -165,7 +165,6 @@ def test_a_toolkit_above_the_driver() -> None:
         (("torch==2.8.0+cu128", "exllamav2==0.3.2+cu128.torch2.7.0"), "build-exllamav2-torch"),
         (("torch==2.7.0+cu126", "natten==0.17.5+torch260cu126"), "build-natten-torch"),
         (("torch==2.7.0+cu126", "torch-scatter==2.1.2+pt26cu124"), "build-torch-scatter-torch"),
-        (("torch==2.11.0+cu129", "vllm==0.21.0"), "build-vllm-cuda"),
         (("torch==2.8.0+cu128", "torchvision==0.23.0+cpu"), "build-torchvision-flavour"),
         (("torch==2.5.0+cu124", "xformers==0.0.29.post3"), "build-xformers-torch"),
         (("torch==2.7.0+cu128", "bitsandbytes==0.45.2"), "build-bitsandbytes-cuda"),
@@ -175,6 +174,21 @@ def test_a_toolkit_above_the_driver() -> None:
 )
 def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule: str) -> None:
     assert found(*distributions)[rule].verdict == "hit"
+
+
+def test_a_report_may_leave_out_the_label_of_a_build_for_another_cuda() -> None:
+    versions = "torch==2.11.0+cu129", "vllm==0.21.0"
+    assert found(*versions, source="index")["build-vllm-cuda"].verdict == "hit"
+    assert found(*versions)["build-vllm-cuda"].unknown == ("build.vllm",)
+
+
+@pytest.mark.parametrize(
+    ("task", "features", "severity"),
+    [("serve", None, "error"), ("grpo", None, "error"), ("sft", None, "warning"), ("sft", ("vllm",), "error")],
+)
+def test_a_training_that_generates_nothing_does_not_load_a_server(task: str, features: Any, severity: str) -> None:
+    job = Workload(task=task, features=features)
+    assert found("torch==2.6.0+cu118", "vllm==0.8.1", source="index", workload=job)["build-vllm-cuda"].severity == severity
 
 
 @pytest.mark.parametrize(
