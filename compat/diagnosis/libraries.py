@@ -49,7 +49,7 @@ _NOT_LOADED = re.compile(
     r"(?P<name>cu(?:blasLt|blas|dnn|dart|fft|rand|solver|sparse)|nvrtc|nvJitLink)\w{0,20}?(?:\.so\.|64_)(?P<release>\d{1,3})"
 )
 """A library that a program opens itself; on Windows its name ends in ``64_12.dll``, ``64_120_0.dll`` or ``64_9.dll``."""
-_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol: (?P<symbol>\w{1,400})")
+_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:\s{1,20}(?P<symbol>\w{1,400})")
 _LINKED = re.compile(
     r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol (?P<symbol>\w{1,400}),? version \S{1,80} not defined in file "
     r"lib(?P<name>[A-Za-z]{1,30})\.so\.(?P<release>\d{1,3})[\d.]{0,20} with link time reference"
@@ -430,7 +430,7 @@ _SYSTEMS = {
 
 
 _READERS = (
-    ("undefined symbol: ", _symbol),
+    ("undefined symbol:", _symbol),
     ("with link time reference", _linked),
     ("cannot open shared object", _library),
     ("Could not load library ", _library),

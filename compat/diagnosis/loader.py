@@ -44,7 +44,10 @@ EXTENSIONS = {
     "sgl-kernel": "sgl-kernel", "common_ops": "sgl-kernel", "spatial_ops": "sgl-kernel", "torch_tensorrt": "torch-tensorrt",
     "torchtrt": "torch-tensorrt", "th_common": "tensorrt-llm", "fbgemm_gpu": "fbgemm-gpu", "fbgemm_gpu_py": "fbgemm-gpu",
     "onnxruntime_providers_cuda": "onnxruntime-gpu", "onnxruntime_providers_tensorrt": "onnxruntime-gpu",
-    "exllamav3_ext": "exllamav3",
+    "exllamav3_ext": "exllamav3", "xgrammar": "xgrammar", "cpu_adam": "deepspeed", "fused_adam": "deepspeed",
+    "cpu_adagrad": "deepspeed", "cpu_lion": "deepspeed", "fused_lamb": "deepspeed", "fused_lion": "deepspeed",
+    "async_io": "deepspeed", "transformer_inference": "deepspeed", "inference_core_ops": "deepspeed",
+    "ragged_device_ops": "deepspeed", "evoformer_attn": "deepspeed", "fp_quantizer": "deepspeed",
     "fbgemm_gpu_experimental_gen_ai": "fbgemm-gpu-genai", "sageattention": "sageattention", "flash_mla": "flash-mla",
 }  # fmt: skip
 """Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""

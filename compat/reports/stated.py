@@ -169,7 +169,7 @@ class Experience:
     line: int
 
 
-_RELEASE = r"v?(?P<version>\d{1,4}(?:\.\w{1,12}){1,4}(?:\+\w{1,12})?)"
+_RELEASE = r"v?(?P<version>\d{1,4}(?:\.\w{1,12}){1,4}(?:\+\w{1,12}(?:\.\w{1,12}){0,3})?)"
 _OTHER = _RELEASE.replace("version", "other")
 _M = r"[`*\"']{0,3}"
 _BETWEEN = r"(?:from|to|is|was|at|on|version|release)\b"
@@ -224,7 +224,7 @@ _FAILS = re.compile(
     r"\b(?:broken|fail(?:s|ed|ing)?|crash(?:es|ed|ing)?|segfaults?|hangs?|errors?|buggy?)\b|报错|不行|失败", re.IGNORECASE
 )
 _WORKS = re.compile(
-    r"\b(?:works?|worked|working|fine|ok(?:ay)?|solve[sd]?|resolve[sd]?|fix(?:e[sd])?|help(?:s|ed)|workaround|success\w*"
+    r"\b(?:works?|worked|working|fine|ok(?:ay)?|solve[sd]?|resolve[sd]?|fix(?:e[sd])?(?!\()|help(?:s|ed)|workaround|success\w*"
     r"|good version|(?:runs?|trains?|ran) (?:as expected|normally|correctly)|(?:go(?:ing)?|went) back to"
     r"|no (?:problem|issue|error)s?|(?<!not be )(?<!n't be )(?:downgrad\w+|revert\w*|roll\w* back|pin\w*) "
     r"(?:(?!due )\S+ ){0,2}to)\b"

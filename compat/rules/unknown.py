@@ -55,7 +55,10 @@ _FACTS = {
     "os": 0.5,
     "machine": 0.5,
     "platform": 0.3,
-    "build.torch": 0.7, "build.vllm": 0.6, "build.sgl-kernel": 0.6, "build.sglang-kernel": 0.6,
+    "build.torch": 0.7,
+    "build.vllm": 0.6,
+    "build.sgl-kernel": 0.6,
+    "build.sglang-kernel": 0.6,
     "variables": 0.1,
 }
 _OTHER = 0.3

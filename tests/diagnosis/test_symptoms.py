@@ -31,6 +31,8 @@ def trace(error: str, *frames: str) -> str:
         ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", "symptom-cuda-library-missing", ["vllm", "nvidia-cuda-runtime-cu12"]),
         ("ImportError: /v/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E", "symptom-undefined-symbol", ["flash-attn", "torch"]),
         ("ImportError: cannot import name 'Gone' from 'transformers' (/v/transformers/__init__.py)", "symptom-interface", ["vllm", "transformers"]),
+        ("ImportError: /root/.cache/torch_extensions/py310_cu118/cpu_adam/cpu_adam.so: cannot open shared object file", "symptom-jit-not-there", ["deepspeed"]),
+        ("ImportError: /v/flash_attn_2_cuda.so: undefined symbol:\n  _ZN3c104cuda29c10_cuda_check_implementationEiPKcS2_ib", "symptom-undefined-symbol", ["flash-attn", "torch"]),
         ("RuntimeError: Failed to find C compiler. Please specify via CC environment variable.", "symptom-no-compiler", ["vllm"]),
         ("torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')", "symptom-no-compiler", ["vllm"]),
         ("AssertionError: libcuda.so cannot found!", "symptom-libcuda-link", ["vllm"]),
