@@ -117,7 +117,12 @@ def repaired(
         return Repair(case, (), Plan(proven=True, refused=refused), Written())
     later = checks.uv and case.listing is not None and case.resolves is not None and not checks.install
     checks = replace(checks, uv=checks.uv and not later)  # uv resolves the written file instead
-    plan = _planned(case, planner, explained=explained, contrasted=contrasted, checks=checks)
+    planned = partial(_planned, case, explained=explained, contrasted=contrasted, checks=checks)
+    plan, movable = planned(planner), frozenset[str]()
+    while not plan.stands and (staying := _in_the_way(plan, planner)) and not planner.means.is_late():
+        movable |= staying
+        planner = planner_of(case, planner.problem.policy, planner.means, keep, movable)
+        plan = planned(planner)
     after = None
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = _leaner(case, plan, planner)
@@ -157,6 +162,11 @@ def repaired(
         plan, after = joined(plan, more), None
         written = written_for(case, plan)
     return Repair(case, errors, plan, written if plan.stands else Written())
+
+
+def _in_the_way(plan: Plan, planner: Planner) -> frozenset[str]:
+    """Packages of conda that stay and keep others from moving: an error of the plan is about them."""
+    return frozenset(planner.problem.conda.keys() & {name for each in plan.left for name in each.packages})
 
 
 def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool, checks: Checks) -> Plan:

@@ -26,8 +26,10 @@ TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
 
-def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = ()) -> Planner:
-    """The planner for a case; ``keep`` are additional requirements."""
+def planner_of(
+    case: Case, policy: Policy, means: Means, keep: Sequence[str] = (), movable: frozenset[str] = frozenset()
+) -> Planner:  # fmt: skip
+    """The planner for a case; ``keep`` are additional requirements, ``movable`` packages of conda that may change."""
     from compat.repair.candidates import IndexUniverse
     from compat.repair.inputs import needs_of_installed, problem_of, roots
     from compat.repair.plan import Planner
@@ -44,7 +46,7 @@ def planner_of(case: Case, policy: Policy, means: Means, keep: Sequence[str] = (
         refused = True
     policy = replace(policy, contradictions=policy.contradictions or refused)
     found = to_fix(judged, policy)
-    concerned = {name for each in found for name in each.packages}
+    concerned = {name for each in found for name in each.packages} | movable
     concerned |= {*BESIDE} if "torch" in concerned else set()
     problem = problem_of(
         case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,

@@ -418,6 +418,19 @@ def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer,
     assert "this file pins every build: take pytorch from conda-forge" in " ".join(done.stdout.split())
 
 
+def test_a_package_of_conda_moves_if_another_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The error is about transformers alone; the release that fixes it requires newer tokenizers, which are conda's as well."""
+    head = "name: job\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n"
+    (tmp_path / "environment.yml").write_text(f"{head}  - transformers=4.51.3\n  - tokenizers=0.21.1\n")
+    bad = RULE.format(
+        name="bad-transformers", severity="error", packages='transformers = "<4.57"', hit='transformers = "4.51.3"',
+        clear='transformers = "4.57.1"', fix='[[rule.fix]]\nupgrade = { transformers = ">=4.57" }',
+    )  # fmt: skip
+    done = fix("--write", *own(tmp_path, bad), url=index.url, subject=["environment.yml"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "environment.yml").read_text() == f"{head}  - transformers=4.57.1\n  - tokenizers=0.22.1\n"
+
+
 def test_a_range_of_conda_is_left_with_what_to_do(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """Its release is not known, and it is not a package that is missing."""
     index.add("torch", {"1.12.1": release("2022-08-05"), "2.8.0": release("2025-08-06")})
