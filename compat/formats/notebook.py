@@ -197,6 +197,8 @@ class NotebookSteps:
         elif isinstance(node, ast.AugAssign):
             self._values.assign(node.target, None)
         for each in ast.walk(node):
+            if isinstance(each, ast.Call):
+                self._values.change(each, certain=self._certain)
             if isinstance(each, ast.Call) and isinstance(each.func, (ast.Attribute, ast.Name)) and each.args:
                 self._call(each, each.func, into)
 

@@ -21,6 +21,8 @@ from compat.syntax.values import (
     pieces,
 )
 
+CHANGING = ("update", "setdefault", "pop", "append", "extend", "insert", "clear", "remove", "add", "discard")
+"""Methods that change the list or table that they are called on."""
 _STRIPPED = ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
 _CHANGED = ("lower", "upper", "replace", "title")
 _ASKED = ("startswith", "endswith", "isspace", "isdigit", "isidentifier")

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from compat.syntax.builtins import CHANGING
 from compat.syntax.expressions import Expressions
 from compat.syntax.values import Text, Unknown, Value
 from compat.workload.draft import UNKNOWN, precision_word
@@ -107,7 +108,6 @@ _DEPTH = 6
 _BINDINGS = 20
 """Maximum number of bindings considered per name."""
 _STARRED = ("trl", "transformers", "unsloth", "vllm", "peft")
-_CHANGES = ("update", "setdefault", "pop", "append", "extend", "insert", "clear")
 
 
 class Names:
@@ -314,7 +314,7 @@ def _unsettled(node: ast.AST, scope: Scope) -> list[tuple[str, Scope]]:
         return [(node.arg, scope)]
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return [(name, scope[:at]) for name in node.names for at in range(len(scope))]
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES):
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING):
         return []
     owner = node.func.value
     return [(owner.id, scope[:at]) for at in range(len(scope) + 1)] if isinstance(owner, ast.Name) else []

@@ -297,3 +297,15 @@ def test_other_files_that_cells_write_are_not_requirements(tmp_path: Path) -> No
     listing = read(tmp_path, "%%writefile train.py\nimport torch", "%%writefile", "!pip install -r reqs.txt")
     assert pins(listing) == {}
     assert len(listing.elsewhere) == 1
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ("pk.append('trl==0.14.0')", {"torch": "2.6.0", "trl": "0.14.0"}), ("pk.extend(['trl==0.14.0'])", {"torch": "2.6.0", "trl": "0.14.0"}),
+    ("pk.append('trl')\npk.append('peft==0.14.0')", {"torch": "2.6.0", "trl": None, "peft": "0.14.0"}),
+    ("for p in more:\n    pk.append(p)", {"torch": "2.6.0"}), ("if x:\n    pk.append('trl==0.14.0')", {}), ("pk.remove('torch')", {}),
+])  # fmt: skip
+def test_a_list_that_the_code_adds_to(change: str, expected: dict[str, str | None], tmp_path: Path) -> None:
+    found = read(tmp_path, f"pk = ['torch==2.6.0']\n{change}\n!pip install {{' '.join(pk)}}")
+    assert {each.distribution.name: each.distribution.version for each in found.entries} == expected
+    known = "for" not in change and expected
+    assert any("only known at run time" in text for text in (*found.notes, *found.unread, *found.elsewhere)) != bool(known)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 from compat.formats.installs.words import leading_name
+from compat.syntax.builtins import CHANGING
 from compat.syntax.expressions import Expressions
 from compat.syntax.values import MOST, Text, Unknown, Value, alternatives, joined, one_of
 
@@ -54,6 +55,23 @@ class Values(Expressions):
                     self._add(each.id, value, at)
                 else:
                     self.assign(each, None)
+
+    def change(self, call: ast.Call, *, certain: bool) -> None:
+        """Follow a call that changes a list: ``packages.append("trl")``. Any other change makes it unknown."""
+        if (
+            not isinstance(call.func, ast.Attribute)
+            or call.func.attr not in CHANGING
+            or not isinstance(call.func.value, ast.Name)
+        ):
+            return
+        name, added = call.func.value.id, call.args[:1]
+        bound = self._bound.get(name, [])
+        known = bound[0][0] if len(bound) == 1 and bound[0][1] is None else None
+        if certain and isinstance(known, ast.List) and added and call.func.attr in ("append", "extend"):
+            more = added if call.func.attr == "append" else [ast.copy_location(ast.Starred(added[0], ast.Load()), call)]
+            self._bound[name] = [(ast.copy_location(ast.List([*known.elts, *more], ast.Load()), call), None)]
+        elif bound:
+            self._add(name, None, None)
 
     def hide(self, names: Iterable[str]) -> None:
         """Mark names as assigned at run time: parameters, imports."""
