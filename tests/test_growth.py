@@ -6,6 +6,10 @@ import re
 
 import pytest
 
+from compat.model import Accelerator, Environment, Report
+from compat.output.terminal import rendered
+from compat.rules.evaluate import devices
+from compat.rules.facts import Facts
 from tests.growth import assert_linear
 
 
@@ -16,3 +20,11 @@ def test_a_quadratic_pattern_is_found() -> None:
 
 def test_a_linear_pattern_passes() -> None:
     assert_linear(re.compile(r"b").search, "a".__mul__, 8_000_000)
+
+
+def test_a_machine_with_many_different_devices() -> None:
+    def made(length: int) -> Environment:
+        return Environment(accelerators=tuple(Accelerator(name=f"A{number}") for number in range(length // 8)))
+
+    assert_linear(lambda environment: devices(Facts(environment)), made, 160_000)
+    assert_linear(lambda environment: rendered(Report(environment)), made, 160_000)

@@ -6,7 +6,7 @@ of them: one traversal of the lock's graph that propagates sets of contexts find
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
@@ -223,6 +223,13 @@ class Contexts:
     def platforms_of(self, mask: int) -> list[Platform]:
         """The platforms that occur in a set of contexts."""
         return [platform for at, platform in enumerate(self.platforms) if mask >> (at * len(self.sets)) & self._row]
+
+    def sets_of(self, mask: int) -> Iterator[int]:
+        """Yield the numbers of the sets of choices that occur in a set of contexts."""
+        left = self._sets_of(mask & self.all)
+        while left:
+            yield (left & -left).bit_length() - 1
+            left &= left - 1
 
     def _sets_of(self, mask: int) -> int:
         """The sets of choices that occur in a set of contexts, as a bit mask."""

@@ -205,9 +205,11 @@ def _common(values: Iterable[str]) -> str | None:
 
 def _merged(selections: list[_Selection], contexts: Contexts, known: Environment) -> list[Finding]:
     best: dict[Key, tuple[Finding, list[str]]] = {}
-    for number, chosen in enumerate(contexts.sets):
-        reach = contexts.with_set(number)
-        here = [selection for selection in selections if selection.mask & reach]
+    by_set: list[list[_Selection]] = [[] for _ in contexts.sets]
+    for selection in selections:
+        for number in contexts.sets_of(selection.mask):
+            by_set[number].append(selection)
+    for chosen, here in zip(contexts.sets, by_set):
         for key, finding in _of_one_set(here).items():
             before = best.get(key)
             if before is None or (before[0].verdict != "hit" and finding.verdict == "hit"):

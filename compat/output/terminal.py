@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 
 from compat.errors import printable
 from compat.model import Environment, Finding, Fix, Report
@@ -83,7 +84,7 @@ def _gpus(environment: Environment, driver_cuda: str | None) -> str:
     elif environment.accelerators:
         names = [_device(device) for device in environment.accelerators]
         least = {name for device, name in zip(environment.accelerators, names) if has_more(device)}
-        parts += [f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+        parts += [f"{'at least ' if name in least else ''}{count} × {name}" for name, count in Counter(names).items()]
     if environment.driver:
         parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
     if environment.cuda_toolkit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import Facts, has_more
@@ -324,7 +326,7 @@ def devices(facts: Facts) -> str:
     found = facts.accelerators() or ()
     names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
     least = {name for device, name in zip(found, names) if has_more(device)}
-    counted = (f"{'at least ' if name in least else ''}{names.count(name)} × {name}" for name in dict.fromkeys(names))
+    counted = (f"{'at least ' if name in least else ''}{count} × {name}" for name, count in Counter(names).items())
     return ", ".join(counted) or "no accelerator"
 
 
