@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from compat.repair.problem import Policy
 
 
+_LATE = 30.0
+"""Seconds after the time limit in which the plan that was found may still be completed from the index."""
 TIME_LIMIT = 90
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
@@ -75,9 +77,10 @@ def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] |
         index_url=options.one("index-url"), extra_index_urls=tuple(options.all("extra-index-url")),
         find_links=tuple(options.all("find-links")),
     )  # fmt: skip
-    seconds = seconds_of(options.one("time-limit") or str(TIME_LIMIT))
+    deadline = monotonic() + seconds_of(options.one("time-limit") or str(TIME_LIMIT))
+    settings = replace(settings, deadline=deadline + _LATE)
     index = Index(settings, Store(), offline=options.flag("offline"), before=options.one("before"))
-    return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, monotonic() + seconds)
+    return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, deadline)
 
 
 def seconds_of(text: str) -> float:

@@ -152,6 +152,8 @@ class Settings:
     client_certificate: str | None = None
     proxy: str | None = None
     timeout: float = 15.0
+    deadline: float | None = None
+    """Nothing more is read from the network after that (monotonic seconds)."""
     retries: int = 3
     keyring: bool = True
 

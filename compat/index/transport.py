@@ -35,6 +35,9 @@ MOST_REDIRECTS = 10
 CONNECT_TIMEOUT = 20.0
 PATIENCE = 4
 """Time limit for headers, or for a body, as a multiple of the timeout for each packet."""
+_MOST_PATIENCE = 60.0
+"""Seconds to which that limit may grow; a longer timeout for each packet is the limit itself."""
+_TOO_LATE = "was not read within the time limit"
 LONGEST_PAUSE = 8.0
 """Maximum seconds between two attempts, even if ``Retry-After`` requests more."""
 GIVES_UP_AFTER = 3
@@ -53,6 +56,10 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes
     url: str
+
+
+def _patience(settings: Settings) -> float:
+    return max(settings.timeout, min(PATIENCE * settings.timeout, _MOST_PATIENCE))
 
 
 class TooLarge(Exception):
@@ -119,7 +126,12 @@ class Transport:
 
     def time_limit(self) -> float:
         """Time limit for headers or a body, in seconds."""
-        return PATIENCE * self._settings.timeout
+        return _patience(self._settings)
+
+    def time_left(self) -> float:
+        """Seconds until nothing more is read."""
+        deadline = self._settings.deadline
+        return self.time_limit() if deadline is None else deadline - time.monotonic()
 
     def _whole(self, url: str, headers: dict[str, str], limit: int) -> Answer:
         response = self._open(url, headers)
@@ -152,6 +164,8 @@ class Transport:
         host = host_of(url)
         if self._failures[host] >= GIVES_UP_AFTER:
             raise Unread(f"{host} did not answer")
+        if self.time_left() <= 0:
+            raise Unread(f"{_short(url)} {_TOO_LATE}")
         self.requests += 1
         seconds = self._settings.timeout
         try:
@@ -190,7 +204,7 @@ class Body:
 
     def __init__(self, transport: Transport, response: requests.Response, url: str, limit: int) -> None:
         self._transport, self._response, self._url, self._left = transport, response, url, limit
-        self._until = time.monotonic() + transport.time_limit()
+        self._until = time.monotonic() + min(transport.time_limit(), transport.time_left())
         stated = response.headers.get("Content-Length", "")
         self._size = int(stated) if stated.isdecimal() and len(stated) < 20 else None
         if self._size is not None and self._size > limit:
@@ -200,6 +214,8 @@ class Body:
         raw = self._response.raw
         if time.monotonic() > self._until:
             self._transport.failed(self._response.url)
+            if self._transport.time_left() <= 0:
+                raise Unread(f"{self._url} {_TOO_LATE}")
             raise Unread(f"{self._url} took longer than {self._transport.time_limit():g} s")
         try:
             # read1 returns after one packet, so that a slow host is detected
@@ -236,7 +252,7 @@ class _Adapter(HTTPAdapter):
     """Adapter with retries, one connection pool for all threads, and a time limit for headers."""
 
     def __init__(self, settings: Settings) -> None:
-        seconds = PATIENCE * settings.timeout
+        seconds = _patience(settings)
         kinds = {
             "http": (urllib3.HTTPConnectionPool, HTTPConnection), "https": (urllib3.HTTPSConnectionPool, HTTPSConnection)
         }  # fmt: skip

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 
 from compat.errors import printable
 from compat.model import Environment, Finding, Fix, Report
 from compat.output.stream import encoding, is_utf_8
 from compat.redact import redacted
-from compat.rules.facts import comparable, has_more
+from compat.rules.facts import comparable, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,8 +82,7 @@ def _gpus(environment: Environment, driver_cuda: str | None) -> str:
         parts.append("none")
     elif environment.accelerators:
         names = [_device(device) for device in environment.accelerators]
-        least = {name for device, name in zip(environment.accelerators, names) if has_more(device)}
-        parts += [f"{'at least ' if name in least else ''}{count} × {name}" for name, count in Counter(names).items()]
+        parts += counted(environment.accelerators, names)
     if environment.driver:
         parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
     if environment.cuda_toolkit:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import record, replace
-from compat.rules.facts import Facts, has_more
+from compat.rules.facts import Facts, counted
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.rules.rule import (
     OF_PACKAGES,
@@ -325,9 +323,7 @@ def devices(facts: Facts) -> str:
     """Format the accelerators: "2 × NVIDIA A100-SXM4-80GB"."""
     found = facts.accelerators() or ()
     names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
-    least = {name for device, name in zip(found, names) if has_more(device)}
-    counted = (f"{'at least ' if name in least else ''}{count} × {name}" for name, count in Counter(names).items())
-    return ", ".join(counted) or "no accelerator"
+    return ", ".join(counted(found, names)) or "no accelerator"
 
 
 def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:

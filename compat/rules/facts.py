@@ -12,7 +12,7 @@ from compat.versions import Key, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 TRAINER_TASKS = {
@@ -262,6 +262,15 @@ def seen_by_torch(environment: Environment) -> Environment:
 def has_more(device: Accelerator) -> bool:
     """Whether a device represents an unknown number (at least one) of identical devices."""
     return device.extra.get("more") is True
+
+
+def counted(devices: Sequence[Accelerator], names: Sequence[str]) -> list[str]:
+    """Return ``2 × NAME`` for each name of the devices, in order."""
+    least = {name for device, name in zip(devices, names) if has_more(device)}
+    counts: dict[str, int] = {}  # not a Counter: collections is not loaded at start-up
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [f"{'at least ' if name in least else ''}{count} × {name}" for name, count in counts.items()]
 
 
 def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | None:

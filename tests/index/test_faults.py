@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from compat.index import Index, Settings, Store
 from compat.index.settings import THREADS, Source
-from compat.index.transport import GIVES_UP_AFTER, LONGEST_PAUSE
+from compat.index.transport import GIVES_UP_AFTER, LONGEST_PAUSE, Transport
 from tests.index.server import IndexServer
 
 PACKAGES: dict[str, Any] = {"a": {"1.0": {"requires": ["b"], "sdist": False}}, "b": {"1.0": {"wheel": False}}}
@@ -83,6 +84,23 @@ def test_a_page_that_drips_does_not_last_for_ever() -> None:
         assert index.problems == {"a": f"{server.url}/a/ took longer than 0.8 s"}
         assert 1 < server.dripped < 500  # of 1,000, which take 50 s
         index.close()
+
+
+def test_nothing_is_read_after_the_deadline() -> None:
+    with IndexServer(PACKAGES, faults={"a": "drip"}) as server:
+        index = reading(server, timeout=100.0, deadline=time.monotonic() + 0.5)
+        assert index.files_many(["a", "b"])["a"] is None
+        assert index.problems["a"] == f"{server.url}/a/ was not read within the time limit"
+        assert index.files("late") is None
+        assert index.problems["late"] == f"{server.url}/late/ was not read within the time limit"
+        assert server.dripped < 500
+        index.close()
+
+
+def test_a_long_timeout_is_not_multiplied() -> None:
+    with IndexServer(PACKAGES) as server:
+        limits = [Transport(replace(reading(server).settings, timeout=each)).time_limit() for each in (0.2, 15.0, 40.0, 100.0)]
+    assert limits == [0.8, 60.0, 60.0, 100.0]
 
 
 def test_headers_that_drip_do_not_last_for_ever() -> None:
