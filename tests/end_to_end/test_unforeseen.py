@@ -293,3 +293,13 @@ def test_an_error_that_cannot_be_printed_is_no_finding(words: str, streams: str,
     )  # fmt: skip
     assert done.returncode == 2
     assert "unexpected" not in done.stderr
+
+
+def test_an_incomplete_release_of_python_is_no_single_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = '[metadata]\nlock_version = "4"\n[[metadata.targets]]\nrequires_python = "==3."\n[[package]]\nname = "torch"\nversion = "2.6.0"\n'
+    Path("pdm.lock").write_text(text)
+    assert main(["check", "pdm.lock"]) == 0
+    assert "unexpected" not in capsys.readouterr().err
