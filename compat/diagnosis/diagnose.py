@@ -197,7 +197,7 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
     if _in_order(signature.frames, frames):
         return _WHOLE
     beginning_lost = not any(frame.file for frame in frames) or (
-        _of_a_package(frames[0]) and any(_in_order(signature.frames[at:], frames) for at in range(1, len(signature.frames)))
+        _is_cut(frames) and any(_in_order(signature.frames[at:], frames) for at in range(1, len(signature.frames)))
     )
     # a message pattern that matches anything, such as ".", needs its frames
     return _MESSAGE if beginning_lost and not re.search(signature.message, "?") else 0
@@ -212,9 +212,10 @@ def _said(signature: Signature, message: str) -> re.Match[str] | None:
     return found
 
 
-def _of_a_package(frame: Frame) -> bool:
-    """Whether a traceback that starts at this frame is truncated: no program starts inside an installed package."""
-    return frame.function != "<module>" and "-packages" in frame.file
+def _is_cut(frames: Sequence[Frame]) -> bool:
+    """Whether frames are missing: no program starts inside an installed package, and Colab folds all but the outer two."""
+    first = frames[0]
+    return (first.function != "<module>" and "-packages" in first.file) or "ipython-input-" in first.file
 
 
 def _related(signature: Signature, found: re.Match[str]) -> bool:

@@ -31,6 +31,8 @@ TYPICAL: dict[str, Any] = {
     "python": "3.11.9",
     "accelerators": [{"name": "NVIDIA A100-SXM4-80GB", "vendor": "nvidia", "compute_capability": "8.0"}],
 }
+COLAB = ("<ipython-input-5-a1b2c3> in <cell line: 1>()", "----> 1 trainer.train()", "", "8 frames")
+"""The first frame of a notebook there, and what stands for those between it and the last one."""
 PYTHONS_OWN = ("No module named ", "cannot import name ")
 """Messages that tell their class, however short they are."""
 MATRIX = open_matrix(())
@@ -115,6 +117,8 @@ def forms(signature: Signature) -> dict[str, str]:
     found = {"traceback": "\n".join([*begin, *frames, last])}
     if not re.search(signature.message, "?"):  # a message that may be anything says nothing without its frames
         found["cut off"] = "\n".join([*frames[-2:], last])
+        head = f"{signature.exception or 'Error'}                 Traceback (most recent call last)"
+        found["colab"] = "\n".join([head, *COLAB, *frames[-2:], "", last])
         found["last line"] = last
         if signature.message.rstrip("$").endswith(r"\."):
             found["no full stop"] = last.removesuffix(".")
