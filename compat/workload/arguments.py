@@ -243,7 +243,7 @@ def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 
 
 _SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
-    "use_vllm": _switch("vllm"), "fast_inference": _fast_inference,
+    "use_vllm": _switch("vllm"), "fast_inference": _fast_inference, "vllm_enable_lora": _switch("vllm-lora"),
     "use_liger_kernel": _switch("liger"), "use_liger": _switch("liger"), "enable_liger_kernel": _switch("liger"),
     "packing": _switch("packing"), "sample_packing": _switch("packing"),
     "use_peft": _switch("peft"), "use_lora": _switch("peft"),

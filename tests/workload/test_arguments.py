@@ -35,7 +35,8 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(("name", "value", "on", "off"), [
     ("use_vllm", True, ("vllm",), None), ("use_vllm", "no", None, ("vllm",)), ("use_vllm", UNKNOWN, None, None), ("use_vllm", None, None, None),
-    ("fast_inference", True, ("vllm", "vllm-lora"), None), ("use_liger_kernel", True, ("liger",), None), ("packing", False, None, ("packing",)),
+    ("fast_inference", True, ("vllm", "vllm-lora"), None), ("vllm_enable_lora", "true", ("vllm-lora",), None),
+    ("use_liger_kernel", True, ("liger",), None), ("packing", False, None, ("packing",)),
     ("use_cache", False, ("no-cache",), None), ("use_cache", True, None, ("no-cache",)),
     ("gradient_checkpointing", "unsloth", ("gradient-checkpointing",), None), ("use_gradient_checkpointing", False, None, ("gradient-checkpointing",)),
     ("disable_gradient_checkpointing", True, None, ("gradient-checkpointing",)),
