@@ -259,6 +259,10 @@ class Calls:
             size = call.keywords["cp_size"]
             apply(self._draft, "parallelism_config_cp_size", size, call.origin, tentative=call.conditional)
 
+    def _device_map(self, call: _Call) -> None:
+        if call.whole and all(each.arg != "max_memory" for each in call.node.keywords):
+            self._on("device-map-without-memory", call)
+
     def _load_dataset(self, call: _Call) -> None:
         path = self._first(call, "path")
         if isinstance(path, str) and path.endswith(".py"):
@@ -360,6 +364,7 @@ _EXACT: dict[str, Callable[[Calls, _Call], None]] = {
     "accelerate.utils.FullyShardedDataParallelPlugin": Calls._fsdp_plugin,
     "accelerate.ParallelismConfig": Calls._parallelism, "accelerate.parallelism_config.ParallelismConfig": Calls._parallelism,
     "accelerate.utils.ParallelismConfig": Calls._parallelism, "datasets.load_dataset": Calls._load_dataset,
+    "accelerate.infer_auto_device_map": Calls._device_map, "accelerate.utils.infer_auto_device_map": Calls._device_map,
     "datasets.load_from_disk": Calls._load_from_disk, "datasets.Dataset.load_from_disk": Calls._load_from_disk,
     "datasets.DatasetDict.load_from_disk": Calls._load_from_disk,
     "deepspeed.initialize": Calls._deepspeed, "ray.train.torch.TorchTrainer": Calls._ray,

@@ -429,3 +429,12 @@ def test_modules_that_are_added_after_the_engine_wraps_the_model(script: Path, t
 def test_learned_prompts(script: Path, configuration: str, feature: str) -> None:
     found = read(script, f"from peft import {configuration}, get_peft_model\n{configuration}(num_virtual_tokens=2)\n")
     assert set(found.workload.features or ()) == {"peft", feature}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "without"),
+    [("model", True), ("model, max_memory=memory", False), ("model, memory", False), ("model, **more", False)],
+)
+def test_device_maps_that_are_computed_without_the_memory(script: Path, arguments: str, without: bool) -> None:
+    found = read(script, f"from accelerate import infer_auto_device_map\nplan = infer_auto_device_map({arguments})\n")
+    assert ("device-map-without-memory" in (found.workload.features or ())) is without
