@@ -72,8 +72,7 @@ lint: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.lint_facts
 
 bench: $(VENV)/.dev $(COMPILED)
-	$(BIN)/python -m benchmarks.check
-	$(BIN)/python -m benchmarks.files
+	$(BIN)/python -m benchmarks.check; reached=$$?; $(BIN)/python -m benchmarks.files && exit $$reached
 
 bench-probe: $(VENV)/.dev $(VENV)/.probes $(COMPILED)
 	$(BIN)/python -m benchmarks.probe

@@ -48,7 +48,7 @@ class Matrix:
         """Open a matrix from ``content``, as written by :func:`packed`."""
         self._start = 8 + int.from_bytes(content[:8], "big")
         header = marshal.loads(content[8 : self._start])
-        self._index, self._places, self.variables, self.detectors, self.newest, self.names, self._ids = header
+        self._index, self._places, self.variables, self.detectors, self.newest, self.names, self._ids, self._errors = header
         self._content = content
         self._opened: dict[int, Rule] = {}
         self._numbers: dict[str, int] = {}
@@ -84,6 +84,10 @@ class Matrix:
             if name and name not in names:
                 others.update(number for number, how, _ in found if how != "absent")
         return [number for number in range(len(self)) if number not in others]
+
+    def is_error(self, number: int) -> bool:
+        """Whether a rule's findings are errors, told without opening it."""
+        return bool(self._errors[number])
 
     def numbers(self, rules: Iterable[str]) -> list[int]:
         """Return the numbers of rules by their ids, in the matrix's order."""
@@ -128,6 +132,7 @@ class Matrix:
                 for name in sorted({*self.names, *more.names})
             },
             (*self._ids, *more._ids),
+            self._errors + more._errors,
         ), _VERSION)  # fmt: skip
         return Matrix(_content(header, self._content[self._start :], more._content[more._start :]))
 
@@ -163,6 +168,7 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
         dict(newest),
         {name: tuple(numbers) for name, numbers in sorted(naming.items())},
         tuple(rule.id for rule in rules),
+        bytes(rule.severity == "error" for rule in rules),
     ), _VERSION)  # fmt: skip
     return _content(header, *blocks)
 

@@ -63,9 +63,10 @@ def judge(
 
 def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[frozenset[str]]:
     """Return the packages of every error that certainly holds, of the rules that depend on one of these distributions."""
+    numbers = filter(matrix.is_error, matrix.concerned(facts.keys(), names))  # opening the others would cost more than judging
     return [
-        frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, matrix.concerned(facts.keys(), names))
-        if rule.severity == "error" and not (rule.effect == "install" and _installed(rule, facts))
+        frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, numbers)
+        if not (rule.effect == "install" and _installed(rule, facts))
         and _kleene(rule, facts.presuming(rule.presume)) and severity_of(rule, facts) == "error"
     ]  # fmt: skip
 

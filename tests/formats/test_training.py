@@ -101,7 +101,7 @@ def test_a_deepspeed_file_that_is_not_there_is_a_note(tmp_path: Path) -> None:
 def test_llamafactory(tmp_path: Path) -> None:
     found = read(tmp_path, LLAMAFACTORY)
     assert (found.task, found.model, found.precision, found.quantization) == ("sft", "Qwen/Qwen2.5-7B", "fp16", "4bit")
-    assert found.features == ("peft",)
+    assert found.features == ("peft", "flash-attention")
 
 
 def test_verl(tmp_path: Path) -> None:
