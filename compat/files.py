@@ -180,19 +180,20 @@ def _private_folder(folder: str) -> None:
         raise PermissionError(f"other users may write to {folder}")
 
 
-_keys: list[bytes | None] = []
+_keys: dict[str, bytes | None] = {}
+"""The keys that were read, by their place: a test, or a program that changes its home, has several."""
 
 
 def user_key() -> bytes | None:
     """This user's key, created on first use; ``None`` if it cannot be read or created, which disables the cache."""
-    if not _keys:
-        _keys.append(_read_key())
-    return _keys[0]
-
-
-def _read_key() -> bytes | None:
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     folder = os.path.join(base, "compat")
+    if folder not in _keys:
+        _keys[folder] = _read_key(folder)
+    return _keys[folder]
+
+
+def _read_key(folder: str) -> bytes | None:
     place = os.path.join(folder, "cache-key")
     if not os.path.isabs(place):
         return None

@@ -68,7 +68,7 @@ def said(text: str, **installed: str) -> tuple[Finding, ...]:
         ("RuntimeError: No supported CUDA architectures found for major versions [12].", "flashinfer-architectures", ["flashinfer-python"], "12.9"),
         ("RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist", "flashinfer-nvcc", ["flashinfer-python"], "VLLM_USE_FLASHINFER_SAMPLER=0"),
         ("  vLLM CPU backend requires AVX512 ISA support.", "processor-features", ["vllm"], "build it on this machine"),
-        ("RuntimeError: Error building extension 'fused_adam'", "jit-failed", ["torch"], "CUDA_HOME"),
+        ("RuntimeError: Error building extension 'fused_adam'", "jit-failed", ["deepspeed"], "CUDA_HOME"),
         ("Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:336 'invalid argument'", "custom-all-reduce", ["vllm"], "--disable-custom-all-reduce"),
         ("Error while creating shared memory segment /dev/shm/nccl-CsYXMW (size 9637888)", "nccl-shared-memory", ["torch"], "--shm-size"),
         ("RuntimeError: Attempting to use hipBLASLt on a unsupported architecture!", "hipblaslt", ["torch"], "TORCH_BLAS_PREFER_HIPBLASLT=0"),

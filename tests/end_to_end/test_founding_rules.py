@@ -79,11 +79,15 @@ def test_sft_under_dataparallel_hits(compat: Run, described: Write, version: str
     assert verdicts(compat, path) == {DROPS: "hit", rule: "hit"}
 
 
-@pytest.mark.parametrize(
-    ("version", "trl"), [("4.49.0", "0.17.0"), ("4.57.1", "0.24.0"), ("4.56.2", "1.15.0"), ("4.57.6", "1.16.0")]
-)
+@pytest.mark.parametrize(("version", "trl"), [("4.49.0", "0.17.0"), ("4.57.1", "0.24.0")])
 def test_sft_under_dataparallel_stays_clear(compat: Run, described: Write, version: str, trl: str) -> None:
     assert verdicts(compat, described({"transformers": version, "trl": trl}, **python(task="sft", batch_size=2))) == {}
+
+
+@pytest.mark.parametrize(("version", "trl"), [("4.56.2", "1.15.0"), ("4.57.6", "1.16.0")])
+def test_sft_under_dataparallel_is_refused_since_trl_1_15(compat: Run, described: Write, version: str, trl: str) -> None:
+    path = described({"transformers": version, "trl": trl}, **python(task="sft", batch_size=2))
+    assert verdicts(compat, path) == {"trl-1-15-refuses-dataparallel": "hit"}
 
 
 @pytest.mark.parametrize("version", ["4.51.0", "4.53.3", "4.56.2"])

@@ -14,7 +14,7 @@ from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
 from compat.formats.requirements.lines import constrained, forced
-from compat.formats.requirements.requirement import direct_url, parse_requirement, source_of_url
+from compat.formats.requirements.requirement import built, direct_url, parse_requirement, source_of_url
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
 from compat.syntax.toml import Places, Slot
@@ -254,7 +254,10 @@ class UvSettings:
         overrides: dict[str, dict[str | None, Statement[Slot]]] = {}
         for each in self.overrides:
             overrides.setdefault(each.found.name, {})[each.found.marker] = each
+        no_binary = {":all:"} if self._table.content.get("no-binary") is True else set()
+        no_binary.update(map(normalized, self._table.texts("no-binary-package")))
         entries = [self._overridden(entry, overrides.get(entry.distribution.name, {}), notes) for entry in entries]
+        entries = [replace(entry, distribution=built(entry.distribution, no_binary)) for entry in entries]
         return constrained(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
 
     @staticmethod

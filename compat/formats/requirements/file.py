@@ -21,8 +21,8 @@ from compat.formats.requirements.lines import (
     python_of_freeze,
     statements_of,
 )
-from compat.formats.requirements.requirement import INDEX, is_url
-from compat.model import Distribution, Environment, Source
+from compat.formats.requirements.requirement import INDEX, built, is_url
+from compat.model import Distribution, Environment, Source, normalized
 from compat.records import replace
 from compat.redact import without_credentials
 
@@ -109,7 +109,7 @@ def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tupl
     reading = _Reading(path)
     reading.read(path, text, numbers=numbers)
     python = python_of_freeze(lines)
-    entries = [reading.with_index(entry) for entry in reading.entries]
+    entries = [reading.as_installed(entry) for entry in reading.entries]
     whole = reading.whole and not reading.unread and (python is not None or _is_resolved(lines, entries))
     notes = list(reading.notes)
     found = constrained(entries, reading.constraints, notes)
@@ -136,6 +136,7 @@ class _Reading:
         self.index: str | None = None
         self.more: list[str] = []
         self.no_index = False
+        self.no_binary: set[str] = set()
         self.whole = True
 
     def read(self, path: str, text: str, depth: int = 0, purpose: str = "requirements", numbers: Sequence[int] = ()) -> None:
@@ -160,6 +161,8 @@ class _Reading:
                 self.notes.append(f"{place}: packages may also come from {self.more[-1]}")
             elif statement.name == "--no-index":
                 self.no_index = True
+            elif statement.name == "--no-binary":
+                self.no_binary.update(map(normalized, statement.value.replace(" ", "").split(",")))
             elif statement.name in ("--requirement", "--constraint"):
                 inner = "constraints" if statement.name == "--constraint" else purpose
                 try:
@@ -205,7 +208,12 @@ class _Reading:
             return replace(found, version=None)  # name @ address: its version is derived later
         return found
 
-    def with_index(self, entry: Entry) -> Entry:
+    def as_installed(self, entry: Entry) -> Entry:
+        """Return the entry with its index, and as built from source where the file says so."""
+        entry = self._with_index(entry)
+        return replace(entry, distribution=built(entry.distribution, self.no_binary)) if self.no_binary else entry
+
+    def _with_index(self, entry: Entry) -> Entry:
         """Return the entry with its index if the file names only one, and otherwise with the additional ones."""
         found = entry.distribution
         if found.source is None or found.source.kind not in _INDEXED or not (self.no_index or self.index or self.more):

@@ -7,7 +7,7 @@ The usual forms are parsed by hand; everything unusual goes through ``packaging`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
@@ -195,6 +195,17 @@ _BLANK = " \t\r\n\f\v"
 _NIGHTLY = Source("nightly")
 _LIMIT = 1 << 16
 """Characters; longer than any real requirement."""
+
+
+def built(found: Distribution, names: Collection[str]) -> Distribution:
+    """Return a distribution of an index as one that is compiled from its source, if an installer is told to.
+
+    ``names`` are those of ``--no-binary`` or ``no-binary-package``, normalized; ``:all:`` stands for every one.
+    """
+    told = found.name in names or ":all:" in names
+    if not told or found.source is None or found.source.kind != "index":
+        return found
+    return replace(found, source=Source("index", {**found.source.details, "build": True}))
 
 
 def parse_requirement(text: str) -> Distribution:
