@@ -21,7 +21,7 @@ NumberedLine: TypeAlias = "tuple[int, str]"
 
 _PIN = re.compile(
     r"(?<![\w.$@/{}%-])(?P<name>[A-Za-z][\w-]{0,80})(?:\[[\w,. -]{0,80}\])?"
-    r" ?={2,3} ?v?(?P<version>\d{1,9}(?:\.\d{1,9}){1,5}[\w.+!-]{0,60})"
+    r" ?={2,3} ?v?(?P<version>\d{1,9}(?:\.\d{1,9}){1,5}[\w.+!-]{0,60})(?![\w.+!-]*\*)"
 )
 _SAYS = re.compile(
     r"[\s@-]*(?:(?:echo|printf|print|info|error|warn\w*|log|die|LABEL|MAINTAINER|HEALTHCHECK)\b|"
@@ -94,12 +94,18 @@ def numbered(text: str, comments: bool = True) -> Iterator[NumberedLine]:
         yield number, line
 
 
-def outside_build_system(text: str) -> Iterator[NumberedLine]:
-    """Yield the lines of a pyproject.toml; what the build backend needs is installed into an environment of its own."""
+_OF_BUILDING = ("[build-system",)
+"""What the build backend needs is installed into an environment of its own."""
+_READ = (*_OF_BUILDING, "[project", "[dependency-groups", "[tool.uv", "[[tool.uv", "[tool.poetry", "[tool.pdm.resolution")
+"""Tables whose requirements are read; an override of a package that nothing requires installs nothing."""
+
+
+def outside_requirements(text: str, left_out: tuple[str, ...] = _READ) -> Iterator[NumberedLine]:
+    """Yield the lines of a pyproject.toml in other tables than those of requirements: tasks and settings of tools."""
     section = ""
     for number, line in numbered(text):
         section = line.strip() if line.startswith("[") else section
-        if section != "[build-system]":
+        if not section.startswith(left_out):
             yield number, line
 
 
@@ -109,7 +115,7 @@ def pins_of(path: str, text: str) -> tuple[Entry, ...]:
     if name.endswith(".py"):
         lines = texts_of_code(path, text)
     else:
-        lines = outside_build_system(text) if name == "pyproject.toml" else numbered(text)
+        lines = outside_requirements(text, _OF_BUILDING) if name == "pyproject.toml" else numbered(text)
     return tuple(replace(each, file=path) for each in loose(lines, ()))
 
 

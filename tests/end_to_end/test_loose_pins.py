@@ -54,7 +54,7 @@ def checked(name: str, text: str) -> int:
         ("x.def", f"Bootstrap: docker\nFrom: python:3.11\n%appinstall x\n  pip install {BAD}\n"),
         ("tox.ini", f"[testenv]\nsetenv = P={BAD}\ncommands = pip install {{env:P}}\n"),
         *(("pyproject.toml", f"[tool.{table}]\nsetup = 'pip install {BAD}'\n") for table in ("poe.tasks", "pdm.scripts", "taskipy.tasks", "hatch.envs.a.scripts")),
-        ("pyproject.toml", f"[tool.tox.env_run_base]\ndeps = {list(PINS)}\n"), ("pyproject.toml", f"[project]\nname='x'\nversion='1'\n[tool.uv]\noverride-dependencies={list(PINS)}\n"),
+        ("pyproject.toml", f"[tool.tox.env_run_base]\ndeps = {list(PINS)}\n"),
         *(("noxfile.py", f"import nox, os, subprocess\n@nox.session\ndef a(s):\n  {call}\n") for call in (
             f"os.system('pip install {BAD}')", f"subprocess.run(['pip', 'install', *{PINS}])", f"cmd = ['pip', 'install', *{PINS}]; subprocess.run(cmd)",
             f"i = s.install; i{PINS}", f"[s.install(p) for p in {PINS}]",
@@ -81,7 +81,10 @@ def test_pins_in_places_that_are_not_understood(name: str, text: str, capsys: py
         ("run.sh", "[ $torch == 2.6.0 ] && x\nif [[ ${V}==2.6.0 ]]; then y; fi\n"), ("run.sh", "pip install torch==2.6\nssh h pip install torch==2.6.0\n"),
         ("Dockerfile", "FROM python:3.11 AS b\nRUN pip install torch==2.6.0\nRUN pip wheel -w /w x\nFROM python:3.11\nCOPY --from=b /w /w\nLABEL x=torch==2.5.1\n"),
         ("ci.yml", f"{STEPS}    - name: Install torch==2.6.0\n      run: pip install torch\n"),
-        ("pyproject.toml", "[build-system]\nrequires = ['torch==2.6.0']\n"), ("app.py", f"'''Needs {BAD}.'''\nraise ImportError('pip install {BAD}')\n"),
+        ("pyproject.toml", "[build-system]\nrequires = ['torch==2.6.0']\n"),
+        # an override applies to what something requires; projects override dependencies of their dependencies
+        ("pyproject.toml", "[project]\nname='x'\nversion='1'\n[tool.uv]\noverride-dependencies = ['nvidia-cublas==13.4.1.1']\n"),
+        ("pyproject.toml", "[project]\nname='x'\nversion='1'\ndependencies = ['torch==2.9.*']\n"), ("app.py", f"'''Needs {BAD}.'''\nraise ImportError('pip install {BAD}')\n"),
         ("app.py", f"import logging\nprint('use {BAD}')\nlogging.warning('use {BAD}')\nassert x, '{BAD}'\n"),
         ("a.ipynb", notebook("v = 'vllm==0.9.2' if a else 'vllm==0.15.1'\n!pip install {v}")),
     ],

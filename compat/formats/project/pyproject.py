@@ -13,7 +13,7 @@ from compat.formats.edit.changes import Change, Statement
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
-from compat.formats.pins import outside_build_system
+from compat.formats.pins import outside_requirements
 from compat.formats.project.draft import Draft
 from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
@@ -56,7 +56,7 @@ class Pyproject(Format):
         return (draft.listing(self.kind),)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
-        return outside_build_system(text)
+        return outside_requirements(text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit.
