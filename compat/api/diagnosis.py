@@ -15,7 +15,7 @@ from compat.diagnosis.stated import EXPERIENCE
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
-from compat.reports.lines import cut_lines, legible
+from compat.reports.lines import legible
 from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.pasted import read_pasted
@@ -66,7 +66,7 @@ def with_versions_of(text: str, environment: Environment) -> tuple[Environment, 
 
 def report_on(text: str, given: Environment | None, options: Options, matrix: Matrix) -> Report:
     """Diagnose the errors in a text for the environment ``given``, or (``None``) for the one that the text describes."""
-    text = cut_lines(legible(text))
+    text = legible(text)
     if not text.strip():
         raise InputError("the text is empty: expected a traceback or a log")
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)

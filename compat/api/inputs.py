@@ -59,13 +59,14 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 def _pasted(name: str) -> Subject:
     from compat.api.diagnosis import environment_in
     from compat.files import regular
+    from compat.reports.lines import legible
     from compat.reports.log.traceback import parse_log
     from compat.reports.pasted import read_pasted
     from compat.syntax.json import read_standard_input, read_text
 
     from_input = name == "-"
     shown = "standard input" if from_input else name
-    text = read_standard_input() if from_input else read_text(regular(name))
+    text = legible(read_standard_input() if from_input else read_text(regular(name)))
     environment, notes = environment_in(text)
     if environment == Environment() and not parse_log(text):
         read_pasted(text, shown)  # raises an error that states what was expected

@@ -205,10 +205,9 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
 
 def _said(signature: Signature, message: str) -> re.Match[str] | None:
     """Search the message of a signature; people copy messages without their full stop."""
-    start = signature.message.rstrip("$").removesuffix(r"\.")
     found = re.search(signature.message, message, re.MULTILINE if signature.exception is None else 0)
-    if found is None and start != signature.message.rstrip("$"):
-        found = re.search(rf"{start}\s*$", message, re.MULTILINE)
+    if found is None and (pattern := signature.message.rstrip("$")).endswith(r"\."):
+        found = re.search(rf"{pattern[:-2]}\s*$", message, re.MULTILINE)
     return found
 
 

@@ -88,11 +88,14 @@ _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'
 
 
 def legible(text: str) -> str:
-    """Return the text with the quotes and brackets that the program wrote: forums and mail programs replace them."""
+    """Return a text as it is read: its long lines cut, with the quotes and brackets that the program wrote.
+
+    Forums and mail programs replace these.
+    """
     text = text.translate(_QUOTES)
     for entity, meant in _ENTITIES.items() if "&" in text else ():
         text = text.replace(entity, meant)
-    return text
+    return cut_lines(text)
 
 
 def cut_lines(text: str) -> str:

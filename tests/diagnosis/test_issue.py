@@ -171,3 +171,11 @@ def test_a_failure_without_an_error_is_explained_by_what_is_known_of_the_environ
 def test_an_environment_is_no_explanation_of_another_effect(compat: Run, text: str) -> None:
     found = report(compat("diagnose", "--format", "json", "-", stdin=text))
     assert found["findings"] == []
+
+
+def test_both_commands_read_curly_quotes(compat: Run, tmp_path: Path) -> None:
+    text = "torch 2.6.0\n\nTypeError: __init__() got an unexpected keyword argument \u2018dispatch_batches\u2019\n"
+    (tmp_path / "issue.md").write_text(text, encoding="utf-8")
+    for words in (("diagnose", str(tmp_path / "issue.md")), ("check", "--pasted", str(tmp_path / "issue.md"))):
+        found = report(compat(*words, "--format", "json"))["findings"]
+        assert "accelerate-dispatch-batches-removed" in {each["rule"] for each in found}, words

@@ -28,9 +28,9 @@ from compat.formats.installs.words import (
     values,
 )
 from compat.formats.registry import PROGRAMS
-from compat.formats.requirements.requirement import built
+from compat.formats.requirements.requirement import built, names_to_build
 from compat.formats.specifiers import is_version
-from compat.model import EMPTY, Distribution, Source, normalized
+from compat.model import EMPTY, Distribution, Source
 from compat.records import replace
 from compat.redact import without_credentials
 from compat.workload.wrappers import UV_VALUED, program_name, unwrapped
@@ -216,7 +216,7 @@ def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[s
                 notes.append(f"{', '.join(named)}: may come from {url}")
             source = Source("index", {"more": extra})
             requirements = tuple(replace(d, source=source) if d.name in named and d.name in _TORCH else d for d in requirements)
-    no_binary = {normalized(name) for value in values(options, "no-binary", "no-binary-package") for name in value.split(",")}
+    no_binary = {name for value in values(options, "no-binary", "no-binary-package") for name in names_to_build(value)}
     requirements = tuple(built(each, no_binary) for each in requirements)
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
     if uv and (build := backend_of(backends[-1])):

@@ -257,7 +257,8 @@ class UvSettings:
         no_binary = {":all:"} if self._table.content.get("no-binary") is True else set()
         no_binary.update(map(normalized, self._table.texts("no-binary-package")))
         entries = [self._overridden(entry, overrides.get(entry.distribution.name, {}), notes) for entry in entries]
-        entries = [replace(entry, distribution=built(entry.distribution, no_binary)) for entry in entries]
+        if no_binary:
+            entries = [replace(entry, distribution=built(entry.distribution, no_binary)) for entry in entries]
         return constrained(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
 
     @staticmethod

@@ -22,6 +22,7 @@ from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, 
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import Entry
 from compat.formats.requirements.lines import Requirement, decode, statements_of
+from compat.formats.requirements.requirement import names_to_build
 from compat.formats.specifiers import EXACT
 from compat.records import record
 
@@ -202,7 +203,7 @@ class _EditedFile:
             elif (index := each.index) is not None:
                 self.indexes.append((each.value, line.span(*index)))
             elif each.name == "--no-binary":
-                self.no_binary.update(part.strip() for part in each.value.split(","))
+                self.no_binary |= names_to_build(each.value)
             elif each.name == "--require-hashes":
                 self.require_hashes = True
 

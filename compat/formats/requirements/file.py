@@ -21,8 +21,8 @@ from compat.formats.requirements.lines import (
     python_of_freeze,
     statements_of,
 )
-from compat.formats.requirements.requirement import INDEX, built, is_url
-from compat.model import Distribution, Environment, Source, normalized
+from compat.formats.requirements.requirement import INDEX, built, is_url, names_to_build
+from compat.model import Distribution, Environment, Source
 from compat.records import replace
 from compat.redact import without_credentials
 
@@ -162,7 +162,7 @@ class _Reading:
             elif statement.name == "--no-index":
                 self.no_index = True
             elif statement.name == "--no-binary":
-                self.no_binary.update(map(normalized, statement.value.replace(" ", "").split(",")))
+                self.no_binary |= names_to_build(statement.value)
             elif statement.name in ("--requirement", "--constraint"):
                 inner = "constraints" if statement.name == "--constraint" else purpose
                 try:

@@ -197,12 +197,14 @@ _LIMIT = 1 << 16
 """Characters; longer than any real requirement."""
 
 
-def built(found: Distribution, names: Collection[str]) -> Distribution:
-    """Return a distribution of an index as one that is compiled from its source, if an installer is told to.
+def names_to_build(value: str) -> set[str]:
+    """Return the names of ``--no-binary a,B`` as they are compared; ``:all:`` stands for every one."""
+    return {normalized(name.strip()) for name in value.split(",")}
 
-    ``names`` are those of ``--no-binary`` or ``no-binary-package``, normalized; ``:all:`` stands for every one.
-    """
-    told = found.name in names or ":all:" in names
+
+def built(found: Distribution, names: Collection[str]) -> Distribution:
+    """Return a release of an index as one that is compiled from its source, if an installer is told to compile ``names``."""
+    told = found.version is not None and (found.name in names or ":all:" in names)
     if not told or found.source is None or found.source.kind != "index":
         return found
     return replace(found, source=Source("index", {**found.source.details, "build": True}))
