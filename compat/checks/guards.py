@@ -8,6 +8,7 @@ A condition that the facts do not decide is not reported.
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite, Refusals, fact_tests, polarized
 from compat.model import Finding, Fix, is_release
 from compat.records import replace
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _UNREACHED = frozenset(("import", "install", "build"))
 """Tasks that do not run feature code."""
 _SERVED = ("serve", "inference")
-_ENGINES = frozenset(("vllm", "sglang"))
+ENGINES = ("vllm", "sglang")
 """Inference engines: serving does not reach guards in other packages, and training alone does not reach guards in these."""
 _FOLDED = 0.2
 """The likelihood of a guard that may not be reached; too low to be asked as a question."""
@@ -73,7 +74,7 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
     task = facts.value("workload.task")
     if task in _UNREACHED:
         return False
-    engine = row.package in _ENGINES
+    engine = row.package in ENGINES
     used = row.package == "vllm" and bool(facts.feature("vllm"))
     if task == "serve" and not engine:
         return False
@@ -82,10 +83,10 @@ def reached(row: Refusal, facts: Facts) -> bool | None:
     if not row.function and any(_is_imported(each, facts) for each in row.reach):
         return True  # the module runs even if the trainer is never constructed
     answers = [_holds_alternative(each, facts) for each in row.reach]
-    others = any(isinstance(facts.package(each), list) for each in _ENGINES if each != row.package)
+    others = any(isinstance(facts.package(each), list) for each in ENGINES if each != row.package)
     if engine and not used and (task is None or others):
         answers = [None if each else each for each in answers]
-    if task == "inference" and not engine and any(isinstance(facts.package(each), list) for each in _ENGINES):
+    if task == "inference" and not engine and any(isinstance(facts.package(each), list) for each in ENGINES):
         answers = [None if each else each for each in answers]
     return True if True in answers else None if None in answers else False
 
@@ -141,7 +142,7 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
         packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
         missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if runs else _FOLDED,
-        fixes=tuple(_fixes(row.condition, facts)),
+        fixes=(*tolerant(row.package, row.reach, copy.version or "", facts), *_fixes(row.condition, facts)),
         here="; ".join((f"{copy.name} {copy.version}", *known_in_words((row.condition,), facts))),
     )  # fmt: skip
 
@@ -165,6 +166,41 @@ def _why(row: Refusal, copy: Distribution, place: str, by: str) -> str:
 
 
 _LONGEST = 180
+
+
+def tolerant(package: str, reach: tuple[str, ...], installed: str, facts: Facts) -> Iterator[Fix]:
+    """Yield the nearest releases whose guards for the same use test the GPU and accept the one here; ``installed`` may be "".
+
+    A release without such a guard is no fix: it may lack the feature.
+    """
+    use = f"supports {' or '.join(each.partition('=')[2] for each in reach)} on this GPU"
+    known = open_declared().package(package)
+    releases = [] if known is None else [each.version for each in known.releases if each.yanked is None]
+    accepting = [version for version in releases if _accepts(package, reach, version, facts)]
+    if not is_version(installed):
+        refusing = [key_of(version) for version in releases if _of_gpus(package, reach, version) and version not in accepting]
+        last = max(refusing, default=None)
+        first = next((each for each in accepting if last is None or key_of(each) > last), None)
+        if first is not None:
+            yield upgrade_to(package, first, use)
+        return
+    at = key_of(installed.partition("+")[0])
+    newer = next((each for each in accepting if key_of(each) > at), None)
+    if newer is not None:
+        yield upgrade_to(package, newer, use)
+    elif older := [each for each in accepting if key_of(each) < at]:
+        yield downgrade_to(package, older[-1], use)
+
+
+def _accepts(package: str, reach: tuple[str, ...], version: str, facts: Facts) -> bool:
+    tested = _of_gpus(package, reach, version)
+    return bool(tested) and all(holds(row.condition, facts) is False for row in tested)
+
+
+def _of_gpus(package: str, reach: tuple[str, ...], version: str) -> list[Refusal]:
+    """The guards of a release for one use that depend on the compute capability alone."""
+    rows = (row for row in open_once().of(package, version) if row.reach == reach)
+    return [row for row in rows if {test.fact for test in fact_tests(row.condition)} == {"capability"}]
 
 
 def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:

@@ -38,6 +38,8 @@ _TELLING = 20
 """Minimum number of letters for a message to be considered specific to one bug."""
 _LONGEST = 2000
 """Maximum characters per line, and maximum number of lines, searched for a message without its class."""
+_MOST_GUESSES = 3
+"""Maximum number of rules about packages that nothing names, if the message has an explanation without them."""
 _AGREES, _STATED_OTHERWISE, _CONTRADICTED = range(3)
 """The environment matches a rule; only the stated launch configuration conflicts; packages or the machine conflict."""
 
@@ -69,8 +71,12 @@ def diagnose(
         return fitting
     if fitting and not _all_named(text, fitting[0], facts):
         meant = explained(text, errors, order, facts, derived_findings(seen))
-        more = general_rules() if any(sighting.strength == _WHOLE for sighting in shown) else {*general_rules(), INTERFACE}
-        found = (*fitting, *(each for each in meant if each.rule in more))
+        first = tuple(each for each in meant if each.packages and None not in each.packages.values())
+        if any(sighting.strength == _WHOLE for sighting in shown):
+            meant = tuple(each for each in meant if each in first or each.rule in general_rules())
+        # what concerns packages that the text or the environment names comes before a rule about others
+        guesses = fitting[:_MOST_GUESSES] if first else fitting
+        found = (*first, *guesses, *(each for each in meant if each not in first))
     else:
         found = fitting or _unruled(text, errors, order, facts, seen, _ranked(shown, (_CONTRADICTED,), facts))
     # a rule with this message says more than a guess, even if nothing else shows its packages

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from compat.checks.guards import ENGINES, tolerant
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
 from compat.diagnosis.devices import (
@@ -22,7 +23,7 @@ from compat.diagnosis.devices import (
     toolkit_for,
     torch_for_device,
 )
-from compat.diagnosis.frame_packages import meeting, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, meeting, version_of
 from compat.diagnosis.installations import failed_builds, incomplete, not_importable, not_offered, violated
 from compat.diagnosis.interface_errors import between_packages, interfaces
 from compat.diagnosis.libraries import missing
@@ -34,6 +35,7 @@ from compat.diagnosis.stated import stated
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
+from compat.reports.words import distribution_of
 from compat.rules.facts import Facts
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ def _matching(
         if match is None:
             continue
         known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
+        if symptom.name == "capability-too-low" and match["what"]:  # the method's minimum, which changes between releases
+            known = []
         if symptom.kernels:  # torch has started on the GPU
             known = [each for each in known if each.rule not in _WITHOUT_GPU]
         if known:
@@ -129,7 +133,7 @@ def _matching(
 def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:
     groups = {re.sub(r"_\d$", "", name): value for name, value in match.groupdict().items() if value}
     filled = (_filled(name, groups) for name in symptom.packages)
-    names = [next(iter(packages_in(name)), normalized(name)) for name in filled]
+    names = [next(iter(packages_in(name)), None) or distribution_of(name) or distribution_of_module(name) for name in filled]
     names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
     if not names and error is not None:
         met = [normalized(name) for name in meeting(error)]
@@ -141,7 +145,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = names or list(symptom.else_packages)
     groups["package"] = names[0] if names else ""
     device = only_kind(facts)
-    groups["toolkit"] = toolkit_for(groups.get("code") or groups.get("option") or "")
+    groups.setdefault("toolkit", toolkit_for(groups.get("code") or groups.get("option") or ""))
     groups["gpu"] = _gpu(symptom, groups.get("code"), device)
     return Finding(
         rule=f"symptom-{symptom.name}",
@@ -174,6 +178,10 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
     if symptom.name == "no-kernel-image" and device is not None and names == ["torch"]:
         found = torch_for_device(device, facts)
         return (*found, *symptom.fixes[1:]) if found else symptom.fixes
+    if symptom.name == "capability-too-low" and match["what"]:
+        for package in [name for name in names if name in ENGINES] or ENGINES:
+            found += tuple(tolerant(package, (f"quantization={match['what']}",), version_of(package, facts) or "", facts))
+        return (*found, *symptom.fixes)
     if symptom.name == "container-driver" and match["what"] == "cuda":
         return (*driver_of(match["spec"], facts), *symptom.fixes[1:])
     if symptom.name == "driver-too-old":

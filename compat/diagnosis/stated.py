@@ -14,7 +14,7 @@ from compat.checks import derived_findings
 from compat.diagnosis.frame_packages import version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
-from compat.reports.stated import Experience, Wanted, experiences_in, meets, wanted_in
+from compat.reports.stated import Experience, Wanted, experiences_in, meets, nameless_in, wanted_in
 from compat.reports.words import distribution_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -132,7 +132,9 @@ def stated(text: str, line: int, facts: Facts, *, in_words: bool = True) -> list
     Unless ``in_words``, only for messages that are about nothing but a requirement.
     """
     found = []
-    for wanted in (each for each in wanted_in(text) if in_words or not each.in_words):
+    named = [each for each in wanted_in(text) if in_words or not each.in_words]
+    copies = {copy.name: copy.version for copy in facts.environment.distributions or ()}
+    for wanted in named or filter(None, [nameless_in(text, copies)]):
         there = wanted.found or (facts.environment.python if wanted.name == "python" else version_of(wanted.name, facts))
         if there is not None and wanted.specifier and meets(there, wanted.specifier):
             continue  # another release was running

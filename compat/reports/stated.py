@@ -6,7 +6,7 @@ How packages, installers and resolvers word their requirements is in :mod:`compa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
@@ -90,6 +90,23 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     by = groups.get("by")
     by = by and (distribution_of(by) or normalized(by))
     return Wanted(name, specifier, found, by, groups.get("by_version"), line, in_words="part" in groups)
+
+
+_NAMELESS = re.compile(
+    r"\b[Ff]ound version (?P<found>\d[\w.]{0,40}?),? but (?:only versions? (?:above|newer than|from)|at least(?: version)?"
+    r"|version) (?P<least>\d[\w.]{0,40}?)(?: or (?:newer|later|higher))? (?:is|are) (?:supported|required)"
+)
+
+
+def nameless_in(text: str, known: Mapping[str, str | None]) -> Wanted | None:
+    """Return a requirement stated without its package, if exactly one of the ``known`` distributions has the version found."""
+    match = _NAMELESS.search(text)
+    if match is None or not is_specifier(f">={match['least']}"):
+        return None
+    names = [name for name, version in known.items() if version is not None and version.partition("+")[0] == match["found"]]
+    if len(names) != 1 or meets(match["found"], f">={match['least']}"):
+        return None
+    return Wanted(names[0], f">={match['least']}", match["found"], None, None, text.count("\n", 0, match.start()) + 1)
 
 
 def meets(version: str, specifier: str) -> bool:

@@ -47,6 +47,16 @@ ROWS = [
         "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
     },
     {
+        "package": "vllm", "releases": "0.4.2..0.5.0.post1", "module": "vllm.q.fp8", "function": "Fp8Config.get_min_capability",
+        "kind": "raise", "error": "ValueError", "reach": "quantization=fp8",
+        "condition": "torch.cuda.get_device_capability() < (8, 9)", "message": "Minimum capability: 89.",
+    },
+    {
+        "package": "vllm", "releases": "0.5.1..0.13.0", "module": "vllm.q.fp8", "function": "Fp8Config.get_min_capability",
+        "kind": "raise", "error": "ValueError", "reach": "quantization=fp8",
+        "condition": "torch.cuda.get_device_capability() < (8, 0)", "message": "Minimum capability: 80.",
+    },
+    {
         "package": "sglang", "releases": "0.4.0..0.5.23", "module": "sglang.q.awq", "function": "AWQConfig.get_min_capability",
         "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
         "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
@@ -130,8 +140,17 @@ def test_a_least_capability_counts_with_its_quantization() -> None:
     assert (finding.rule, finding.facts) == ("guard-vllm-capability", ("accelerators",))
     assert found(vllm="0.8.0", gpu="7.5", workload=workload) == []
     assert found(vllm="0.8.0", workload=workload) == []
-    assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="serve", quantization="fp8")) == []
+    assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="serve", quantization="gptq")) == []
     assert found(vllm="0.8.0", gpu="7.0", workload=Workload(task="sft", quantization="awq")) == [], "trained, not served"
+
+
+def test_a_release_that_supports_the_method_on_this_gpu_is_a_fix() -> None:
+    fp8, awq = (Workload(task="serve", quantization=name) for name in ("fp8", "awq"))
+    (finding,) = found(vllm="0.5.0", gpu="8.6", workload=fp8)
+    assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes[:1]] == [("upgrade", "vllm", ">=0.5.1")]
+    assert found(vllm="0.5.1", gpu="8.6", workload=fp8) == [], "the next release accepts it"
+    (finding,) = found(vllm="0.8.0", gpu="7.0", workload=awq)
+    assert [fix.package for fix in finding.fixes] == [None], "no release of vllm supports AWQ on Volta"
 
 
 def test_of_two_engines_neither_is_known_to_serve() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -241,6 +242,26 @@ def test_releases_that_have_a_missing_name_come_after_a_rule_that_only_its_words
     found = findings(compat, "module 'torch' has no attribute 'float8_e8m0fnu'\n")
     assert [each["rule"] for each in found] == ["peft-0190-torch-2-7", "symptom-interface"]
     assert found[1]["fixes"][0]["spec"] == ">=2.7.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "packages", "first", "also"),
+    [
+        ("AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
+         {"numpy": "2.0.1"}, "symptom-numpy-name", "wandb-numpy-2-float"),
+        ("RuntimeError: Could not load libtorchcodec. Likely causes:",
+         {"torchcodec": "0.5", "torch": "2.6.0"}, "build-torchcodec-torch", "vllm-0250-torchcodec"),
+        ("ImportError: numpy.core.multiarray failed to import", {"numpy": "2.1.0"}, "symptom-numpy-abi", "onnxruntime-numpy-2"),
+    ],
+)  # fmt: skip
+def test_what_is_known_of_a_listed_package_comes_before_rules_about_others(
+    compat: Run, tmp_path: Path, text: str, packages: dict[str, str], first: str, also: str
+) -> None:
+    described = {"schema": "compat/environment/1", "distributions": [{"name": n, "version": v} for n, v in packages.items()]}
+    (tmp_path / "env.json").write_text(json.dumps(described))
+    named = [each["rule"] for each in findings(compat, text + "\n", "--environment", str(tmp_path / "env.json"))]
+    assert (named[0], also in named) == (first, True)
+    assert len(named) <= 4, "at most three rules about packages that nothing names"
 
 
 def test_a_rule_with_the_message_comes_before_a_guess_that_names_no_release(compat: Run) -> None:

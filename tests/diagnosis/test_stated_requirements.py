@@ -59,6 +59,16 @@ def test_the_release_that_is_there() -> None:
     assert said(error, new) == []  # another environment ran
 
 
+def test_a_requirement_without_a_name_is_of_the_one_package_with_the_release_found() -> None:
+    error = "ImportError: Found version 0.15.0, but only versions above 0.16.0 are supported\n"
+    one = Environment(distributions=(Distribution("torchao", "0.15.0+cu128"), Distribution("peft", "0.19.0")))
+    two = Environment(distributions=(Distribution("torchao", "0.15.0"), Distribution("peft", "0.15.0")))
+    (finding,) = said(error, one)
+    assert (finding.verdict, finding.title) == ("hit", "torchao>=0.16.0 is required, but 0.15.0 is installed")
+    assert said(error, two) == [], "either of them"
+    assert said(error) == []
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -66,6 +66,43 @@ def test_models_on_several_devices_and_gpus_that_are_too_old(error: str, rule: s
     assert finding.title.endswith(title)
 
 
+@pytest.mark.parametrize(("capability", "releases"), [("86", [("vllm", ">=0.5.1"), ("sglang", ">=0.1.22")]), ("70", [])])
+def test_the_releases_that_support_a_quantization_on_the_gpu(capability: str, releases: list[tuple[str, str]]) -> None:
+    text = (
+        "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 90. "
+        f"Current capability: {capability}.\n"
+    )
+    device = Accelerator(vendor="nvidia", compute_capability=f"{capability[0]}.{capability[1]}")
+    (finding,) = said(text, Environment(accelerators=(device,)))
+    assert finding.rule == "symptom-capability-too-low"
+    assert [(fix.package, fix.spec) for fix in finding.fixes if fix.spec] == releases
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "command"),
+    [
+        ("ImportError: \nLlamaTokenizer requires the SentencePiece library but it was not found in your environment. Check", "symptom-optional-backend", "pip install sentencepiece"),
+        ("ImportError: \nViTImageProcessor requires the PIL library but it was not found in your environment. You", "symptom-optional-backend", "pip install pillow"),
+        ("ImportError: \nLlamaModel requires the PyTorch library but it was not found in your environment. Check", "symptom-optional-backend", "pip install torch"),
+        ("torch._inductor.exc.InductorError: RuntimeError: PassManager::run failed", "symptom-triton-gpu", "pip install -U torch"),
+        ("deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)", "symptom-no-nvcc", "export CUDA_HOME=/usr/local/cuda"),
+        ("RuntimeError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", "symptom-no-driver", "docker run --gpus all"),
+        ("RuntimeError: Could not load libtorchcodec. Likely causes:", "symptom-torchcodec-library", "apt-get install -y ffmpeg"),
+        ("RuntimeError: \nThe detected CUDA version (12.6) mismatches the version that was used to compile\nPyTorch (11.8). Please make", "symptom-cuda-mismatch", "export CUDA_HOME=/usr/local/cuda-11.8"),
+    ],
+)  # fmt: skip
+def test_what_to_install_or_to_set(text: str, rule: str, command: str) -> None:
+    (finding,) = said(text + "\n")
+    assert (finding.rule, command in [fix.command for fix in finding.fixes]) == (rule, True)
+
+
+def test_the_toolkit_of_a_message_is_named() -> None:
+    (finding,) = said(
+        "RuntimeError: \nThe detected CUDA version (12.6) mismatches the version that was used to compile\nPyTorch (11.8).\n"
+    )
+    assert finding.title == "nvcc belongs to CUDA 12.6, but torch is built for CUDA 11.8"
+
+
 def test_private_names_of_a_wrapper_are_a_matter_of_releases() -> None:
     found = said(
         trace("AttributeError: 'DistributedDataParallel' object has no attribute '_ddp_x'", "accelerate/accelerator.py")
