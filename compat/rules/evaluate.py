@@ -307,7 +307,7 @@ def value_text(condition: Condition, facts: Facts) -> tuple[str, ...]:
             text = "accelerate with one process" if facts.workload.launcher == "accelerate" else "plain python"
         return (text,)
     if isinstance(condition, HasFeature):
-        return (condition.name,)
+        return (condition.name if condition.on else f"no {condition.name}",)
     if isinstance(condition, HasVariable):
         return (f"{condition.name} {'is not set' if condition.how == 'unset' else 'is set'}",)
     if isinstance(condition, (InstalledFrom, HasCode)):

@@ -139,7 +139,8 @@ def key_from(value: Any) -> Any:
 
 
 def _has_feature(condition: HasFeature, facts: Facts) -> bool | None:
-    return facts.feature(condition.name)
+    known = facts.feature(condition.name)
+    return None if known is None else known is condition.on
 
 
 def _has_variable(condition: HasVariable, facts: Facts) -> bool | None:

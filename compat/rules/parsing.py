@@ -120,6 +120,10 @@ def _features(value: object) -> list[Condition]:
     return [HasFeature(name) for name in words("features", value)]
 
 
+def _features_absent(value: object) -> list[Condition]:
+    return [HasFeature(name, on=False) for name in words("features_absent", value)]
+
+
 def _any_feature(value: object) -> list[Condition]:
     return [AnyOf(tuple(HasFeature(name) for name in words("any_feature", value)))]
 
@@ -188,6 +192,7 @@ _FORMS: dict[str, Callable[[object], Sequence[Condition]]] = {
     "packages": package_conditions,
     "features": _features,
     "any_feature": _any_feature,
+    "features_absent": _features_absent,
     "variables": _variables,
     "accelerators": _accelerators,
     "source": _source,

@@ -34,9 +34,10 @@ class InRange:
 
 @record(frozen=True)
 class HasFeature:
-    """The workload has a feature."""
+    """The workload has a feature, or has it not (``on`` is false)."""
 
     name: str
+    on: bool = True
 
 
 @record(frozen=True)
@@ -125,7 +126,7 @@ def in_words(condition: Condition) -> str:
     if isinstance(condition, InRange):
         return f"{_fact(condition.path)} {written(condition.ranges)}"
     if isinstance(condition, HasFeature):
-        return condition.name
+        return condition.name if condition.on else f"no {condition.name}"
     if isinstance(condition, HasVariable):
         return f"{condition.name} {condition.how} {', '.join(condition.values)}".rstrip()
     if isinstance(condition, InstalledFrom):

@@ -122,7 +122,8 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
     if isinstance(condition, AnyOf):
         return max(_of_condition(each, facts) for each in condition.conditions if holds(each, facts) is None)
     if isinstance(condition, HasFeature):
-        return _FEATURES.get(condition.name, _RARE_FEATURE)
+        often = _FEATURES.get(condition.name, _RARE_FEATURE)
+        return often if condition.on else 1 - often
     if isinstance(condition, HasVariable):
         return _FACTS["variables"]
     if isinstance(condition, HasDevices):

@@ -56,7 +56,9 @@ def conditions(rng: random.Random) -> dict[str, Any]:
                 ({}, {"vendor": ["nvidia"]}, {"capability": ">=9.0"}, {"capability": "<9.0"}, {"gfx": ["gfx942"]})
             )
         elif fact in FEATURES:
-            table[rng.choice(("features", "any_feature"))] = rng.sample(FEATURES, rng.randint(1, 2))
+            table[rng.choice(("features", "any_feature", "features_absent", "features"))] = rng.sample(
+                FEATURES, rng.randint(1, 2)
+            )
         else:
             table["variables"] = {"SWITCH": rng.choice(("set", "unset", ["0"], ["0", "1"]))}
     return table
@@ -127,6 +129,8 @@ def single(key: str, wanted: Any, facts: dict[str, Any]) -> bool:
     if key == "variables":
         value, how = facts["SWITCH"], wanted["SWITCH"]
         return (value is not None) == (how == "set") if isinstance(how, str) else value in how
+    if key == "features_absent":
+        return not any(facts[name] for name in wanted)
     return (all if key == "features" else any)(facts[name] for name in wanted)
 
 

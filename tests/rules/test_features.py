@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
+from compat.formats.described import parse_described
 from compat.rules.compiled import Matrix
-from compat.rules.facts import IMPLIED
+from compat.rules.evaluate import verdict_of
+from compat.rules.facts import IMPLIED, Facts
+from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
 from tests.conftest import ROOT
@@ -52,3 +57,23 @@ def test_every_feature_of_a_rule_is_read_somewhere(matrix: Matrix) -> None:
 def test_a_feature_that_nothing_reads_is_found() -> None:
     assert "made-up" not in emitted()
     assert {"vllm", "fsdp2", "ram-efficient-loading", "tokenizer-json-0.20"} <= emitted()
+
+
+@pytest.mark.parametrize(
+    ("workload", "verdict"),
+    [
+        ({"task": "grpo", "features": ["vllm"]}, "hit"),
+        ({"task": "grpo", "features_absent": ["vllm"]}, "clear"),
+        ({"task": "grpo", "features": [], "features_complete": True}, "clear"),
+        ({"task": "grpo"}, "possible"),
+        ({"task": "serve"}, "hit"),
+    ],
+)
+def test_an_exemption_asks_for_a_feature_to_be_off(workload: dict[str, object], verdict: str) -> None:
+    rule = rule_of({
+        "id": "r", "title": "t", "severity": "error", "effect": "crash", "confidence": "reported", "why": "w",
+        "packages": {"vllm": "*"}, "unless": [{"task": ["grpo"], "features_absent": ["vllm"]}], "fix": [{"config": "c"}],
+        "evidence": ["https://example.org"], "example": [{"hit": {"task": "serve"}}, {"clear": {"task": "grpo"}}],
+    })  # fmt: skip
+    document = {"distributions": [{"name": "vllm", "version": "0.9.0"}], "workload": workload}
+    assert verdict_of(rule, Facts(parse_described(document, "x")[0])).word == verdict
