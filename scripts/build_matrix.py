@@ -17,7 +17,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import guards, imports, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, linked, stacks  # noqa: E402
+from compat.tables import builds, declared, hardware, linked, models, stacks  # noqa: E402
 from scripts import pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
@@ -36,6 +36,7 @@ def build() -> None:
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))
     _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
+    _write(models.FILE, models.packed(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))

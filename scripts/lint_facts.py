@@ -29,6 +29,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gpus_amd": (("name", "aliases", "gfx", "architecture", "memory_gb"), ("name", "memory_gb")),
     "gpus_nvidia": (("name", "aliases", "class", "compute_capability", "memory_gb"), ("name", "memory_gb")),
     "linked": (("package", "version", "variant", "needs", "versions"), ("package", "version", "variant")),
+    "models": (("organisation", "stem", "architectures", "types", "own_code"), ("organisation", "stem")),
     "numpy_abi": (("package", "last", "first", "module"), ("package",)),
     "releases": (
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),

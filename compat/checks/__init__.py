@@ -64,6 +64,10 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
         from compat.checks import running
 
         found += running.judge(environment)
+    if environment.workload is not None and environment.workload.model:
+        from compat.checks import models
+
+        found += models.judge_named(environment)
     if environment.workload is not None and environment.workload.options:
         from compat.checks import given_values, options
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
 from compat.checks.interfaces import releases_in
-from compat.interfaces.architectures import support
+from compat.interfaces.architectures import Support, support
 from compat.interfaces.at_once import place_of
-from compat.model import Finding
+from compat.model import Finding, Workload
+from compat.tables.models import Family, family
 
 if TYPE_CHECKING:
     from compat.model import Environment
@@ -26,20 +27,51 @@ def judge(model: ModelSize, environment: Environment) -> Iterator[Finding]:
     A model that brings its own code needs no support in transformers, and engines can run models of transformers that they do
     not implement, with limits: that is why they only warrant a warning.
     """
+    kinds = (model.kind,) if model.kind else ()
+    yield from _unsupported(Family(model.architectures[:1], kinds, model.own_code), None, environment)
+
+
+def judge_named(environment: Environment) -> Iterator[Finding]:
+    """Yield the same for the published model that the workload names, by its family."""
+    name = environment.workload.model if environment.workload is not None else None
+    known = family(name) if name else None
+    if known is not None:
+        yield from _unsupported(known, name, environment)
+
+
+def _unsupported(model: Family, name: str | None, environment: Environment) -> Iterator[Finding]:
     installed = releases_in(environment, images=True)
-    work = environment.workload
-    if model.kind and not model.own_code and "transformers" in installed:
-        yield from _unsupported("transformers", model.kind, installed["transformers"], f"the model type {model.kind}")
-    if (work.task if work is not None else None) in _SERVED:
-        for engine in _ENGINES:
-            for architecture in model.architectures[:1] if engine in installed else ():
-                yield from _unsupported(engine, architecture, installed[engine], architecture)
+    work = environment.workload or Workload()
+    served = work.task in _SERVED or "vllm" in (work.features or ())
+    engines = [engine for engine in _ENGINES if engine in installed and served]
+    lacking = [engine for engine in engines if _lacks(engine, model.architectures, installed[engine])]
+    # an engine that implements the model may have its configuration as well
+    by_transformers = not engines or bool(lacking) or work.task not in _SERVED
+    if "transformers" in installed and by_transformers and not model.own_code:
+        version = installed["transformers"]
+        if (found := _lacks("transformers", model.types, version)) is not None:
+            kinds = " or ".join(model.types)
+            yield _finding("transformers", version, found, name, f"the model type {kinds}", kinds)
+    for engine in lacking:
+        found = _lacks(engine, model.architectures, installed[engine])
+        if found is not None:
+            needed = " or ".join(model.architectures)
+            yield _finding(engine, installed[engine], found, name, needed, needed)
 
 
-def _unsupported(package: str, model: str, version: str, what: str) -> Iterator[Finding]:
-    found = support(package, model)
-    if found is None or place_of(found.known, version) is None or place_of(found.having, version) is not None:
-        return
+def _lacks(package: str, names: tuple[str, ...], version: str) -> Support | None:
+    """Return which releases support any of the names, if that is known of this release and it supports none of them."""
+    known = [support(package, name) for name in names]
+    if not known or None in known:
+        return None
+    found = [each for each in known if each is not None]
+    having = {release for each in found for release in each.having}
+    read = found[0].known
+    together = Support(tuple(release for release in read if release in having), read)
+    return together if place_of(read, version) is not None and place_of(together.having, version) is None else None
+
+
+def _finding(package: str, version: str, found: Support, name: str | None, what: str, model: str) -> Finding:
     of_engine = package in _ENGINES
     why = "No registry in the published source of this release has it. It rejects the model, wherever its files come from."
     if of_engine:
@@ -47,18 +79,18 @@ def _unsupported(package: str, model: str, version: str, what: str) -> Iterator[
             "The registry in the published source of this release does not have it. The engine rejects the model, or runs the "
             "implementation in transformers, if its release and the model allow that."
         )
-    yield Finding(
+    return Finding(
         rule="model-unsupported",
         origin="surface",
         verdict="hit",
         severity="warning" if of_engine else "error",
         effect="crash",
-        title=f"{package} {version} does not have {what}",
-        why=why,
+        title=f"{package} {version} does not have {what}" if name is None else f"{package} {version} does not support {name}",
+        why=why if name is None else f"Models of this family need {what}. {why}",
         confidence="confirmed",
         packages={package: version},
         facts=("workload",),
-        fixes=tuple(nearest_fixes(package, version, found.having, found.known, f"supports {model}")),
+        fixes=tuple(nearest_fixes(package, version, found.having, found.known, f"supports {name or model}")),
         evidence=(f"https://github.com/{_SOURCES[package]}",),
     )
 

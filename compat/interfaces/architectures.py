@@ -7,6 +7,7 @@ release that was read, or by none.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from compat.interfaces.changes import Change, values
 from compat.records import record
@@ -29,6 +30,7 @@ class Support:
     known: tuple[str, ...]
 
 
+@cache
 def support(package: str, model: str) -> Support | None:
     """Return the releases of an engine, or of transformers, that support an architecture or a model type."""
     from packaging.version import Version

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compat.checks.models import judge
+from compat.checks import derived_findings
+from compat.checks.models import judge, judge_named
 from compat.model import Distribution, Environment, Workload
 from compat.workload.model_files import read_model
 from tests.workload.test_model_files import MODELS
@@ -44,3 +45,45 @@ def test_releases_without_the_model(tmp_path: Path) -> None:
 )
 def test_nothing_is_said(tmp_path: Path, installed: dict[str, str], task: str, values: dict[str, object]) -> None:
     assert found(tmp_path, installed, task=task, **values) == []
+
+
+def named(model: str, installed: dict[str, str], **workload: object) -> list[tuple[str, str, str | None]]:
+    environment = Environment(
+        distributions=tuple(Distribution(name, version) for name, version in installed.items()),
+        workload=Workload(model=model, **workload),  # type: ignore[arg-type]
+    )
+    found = list(judge_named(environment))
+    assert [each for each in derived_findings(environment) if each.rule == "model-unsupported"] == found
+    return [(each.severity, each.title, each.fixes[0].spec) for each in found]
+
+
+def test_a_published_model_is_known_by_its_name() -> None:
+    gemma = "google/gemma-3-4b-it"
+    assert named(gemma, {"transformers": "4.49.0"}, task="sft") == [
+        ("error", f"transformers 4.49.0 does not support {gemma}", ">=4.50.0")
+    ]
+    assert named(gemma, {"transformers": "4.50.0"}, task="sft") == []
+    assert named("Qwen/Qwen3-8B", {"vllm": "0.8.2", "transformers": "4.50.0"}, task="serve") == [
+        ("error", "transformers 4.50.0 does not support Qwen/Qwen3-8B", ">=4.51.0"),
+        ("warning", "vllm 0.8.2 does not support Qwen/Qwen3-8B", ">=0.8.4"),
+    ]
+
+
+def test_an_engine_that_implements_a_model_may_have_its_configuration() -> None:
+    model = "Qwen/Qwen3-Next-80B-A3B-Instruct"
+    old = {"vllm": "0.10.2", "transformers": "4.56.1"}
+    assert named(model, old, task="serve") == []
+    assert [each[0] for each in named(model, old, task="sft")] == ["error"], "trained by transformers"
+
+
+def test_a_trainer_that_generates_with_vllm_needs_the_model_in_both() -> None:
+    installed = {"vllm": "0.10.0", "transformers": "4.55.0"}
+    assert named("openai/gpt-oss-20b", installed, task="grpo", features=("vllm",)) == [
+        ("warning", "vllm 0.10.0 does not support openai/gpt-oss-20b", ">=0.10.1")
+    ]
+    assert named("openai/gpt-oss-20b", installed, task="grpo") == []
+
+
+def test_models_with_their_own_code_do_not_need_their_type_in_transformers() -> None:
+    assert named("microsoft/Phi-3-mini-4k-instruct", {"transformers": "4.39.0"}, task="sft") == []
+    assert named("somebody/gemma-3-4b-it", {"transformers": "4.49.0"}, task="sft") == [], "another model of that name"
