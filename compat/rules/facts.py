@@ -23,6 +23,8 @@ TRAINER_TASKS = {
 IMPLIED = {
     "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
 }  # fmt: skip
+OF_TRAINING = ("deepspeed", "unsloth")
+"""Features that a server does not have unless it is said."""
 ADAPTER_TASKS = ("lora", "qlora")
 """Tasks that train an adapter of peft."""
 OFFLINE_ALIASES = {"HF_HUB_OFFLINE": "TRANSFORMERS_OFFLINE"}
@@ -121,8 +123,8 @@ class Facts:
         return not known and not self._without_reported(name)
 
     def _without_reported(self, name: str) -> bool:
-        """Whether a default must not be used: the task is not presumed if a script was read and shows no trainer."""
-        return name == "task" and self.workload.script is not None
+        """Whether a default must not be used: a script that was read shows the trainer and whether it imports unsloth."""
+        return name in ("task", "unsloth") and self.workload.script is not None
 
     def package(self, name: str) -> list[Distribution] | str | None:
         """A distribution's copies; :data:`ABSENT` if it is known not to be installed, ``None`` if that is unknown."""
@@ -148,7 +150,7 @@ class Facts:
         known = self._features.get(name)
         if known is None and self.workload.features_complete:
             return False
-        if known is None and name in self._presumed.get("features", ()):
+        if known is None and name in self._presumed.get("features", ()) and not self._without_reported(name):
             return True
         if known is None and name in self._presumed.get("features_absent", ()):
             return False
@@ -159,8 +161,11 @@ class Facts:
         known = dict.fromkeys(self.workload.features_absent or (), False)
         on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
         known.update({name: False for name, answer in answers.items() if not answer})
-        if self.value("workload.task") in ADAPTER_TASKS:
+        task = self.value("workload.task")
+        if task in ADAPTER_TASKS:
             on.add("peft")
+        if task == "serve":
+            known.update(dict.fromkeys(OF_TRAINING, False))
         if not on.isdisjoint(SHARDING):
             known.update(dict.fromkeys(SHARDING, False))
         known.update(dict.fromkeys(on, True))

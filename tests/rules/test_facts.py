@@ -8,7 +8,7 @@ import pytest
 
 from compat.api.public import check
 from compat.formats.described import parse_described
-from compat.model import Environment
+from compat.model import Environment, Workload
 from compat.records import replace
 from compat.rules.facts import ABSENT, Facts, family_of, has_more, visible
 
@@ -167,3 +167,17 @@ def test_a_local_label_is_not_from_the_package_index(version: str, word: str | N
     )
     rules = {each.rule: each.severity for each in found.findings}
     assert rules.get("torch-2-0-1-no-cuda-requirements") == word
+
+
+def test_a_server_trains_nothing_unless_it_is_said() -> None:
+    assert Facts(environment(workload={"task": "serve"})).feature("unsloth") is False
+    assert Facts(environment(workload={"task": "serve", "features": ["deepspeed"]})).feature("deepspeed") is True
+    assert Facts(environment(workload={"task": "inference"})).feature("deepspeed") is None
+
+
+def test_a_script_that_was_read_shows_whether_it_imports_unsloth() -> None:
+    presume = (("features", ("unsloth", "peft")),)
+    read = replace(environment(workload={"task": "sft"}), workload=Workload(task="sft", script="train.py"))
+    facts = Facts(read).presuming(presume)
+    assert (facts.feature("unsloth"), facts.feature("peft")) == (None, True)
+    assert Facts(environment(workload={"task": "sft"})).presuming(presume).feature("unsloth") is True
