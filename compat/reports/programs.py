@@ -174,6 +174,8 @@ _CAPABILITY = re.compile(r"\bCUDA(?: Compute)? ?[:=] ?(\d{1,2}\.\d)\.")
 _TOOLKIT = re.compile(r"\b(CUDA|ROCm) Toolkit ?[:=] ?(\d{1,2}\.\d{1,3})")
 _PLATFORM = re.compile(r"Platform ?[:=] ?(Linux|Windows|Darwin)")
 _NAMES = {"pytorch": "torch"}
+_START = re.compile(r"==\(\(====\)\)==|\bUnsloth(?: \d{4}\.[\d.]{1,10})?: Fast \w{2,30} patching")
+"""The first line of the banner, with its drawing or without."""
 _BANNER = 5  # lines
 
 
@@ -181,7 +183,7 @@ def read_banner(lines: Sequence[Line], found: Findings) -> None:
     """Record versions, the GPU, its capability, and the number of visible GPUs."""
     last, seen = -1, set()
     for position, line in enumerate(lines):
-        if "==((====))==" in line.text:
+        if position >= last and _START.search(line.text) is not None:
             text = "\n".join(each.text for each in lines[position : position + _BANNER])
             found.used.update(each.number for each in lines[position : position + _BANNER])
             last = position + _BANNER

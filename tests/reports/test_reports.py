@@ -276,6 +276,14 @@ class TestOthers:
         assert versions(found) == {"unsloth": "2024.4", "torch": "2.2.1+cu121"}
         assert [(each.name, each.compute_capability) for each in found.accelerators or ()] == [("Tesla T4", "7.5")]
 
+    def test_the_banner_without_its_drawing(self):
+        found = read(
+            "Unsloth 2024.11.7: Fast Llama patching. Transformers = 4.46.2.\n"
+            "GPU: NVIDIA A100 80GB PCIe. Max memory: 79.151 GB. Platform = Linux. Pytorch: 2.5.1+cu124. CUDA = 8.0.\n"
+        )
+        assert versions(found) == {"unsloth": "2024.11.7", "transformers": "4.46.2", "torch": "2.5.1+cu124"}
+        assert [(each.name, each.compute_capability) for each in found.accelerators or ()] == [("NVIDIA A100 80GB PCIe", "8.0")]
+
     def test_a_gpu_that_torch_has_no_code_for(self):
         found = read("NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current installation.\n")
         assert [(each.name, each.compute_capability) for each in found.accelerators or ()] == [
