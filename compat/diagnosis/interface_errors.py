@@ -73,6 +73,10 @@ ELSEWHERE = "Another copy of the package, or another environment, was running (s
 _OF_A_MODULE = (NAME, MODULE, ATTRIBUTE)
 
 
+_CHECKOUT = re.compile(r"\((?![^()\n]{0,400}-packages)[^()\n]{1,400}[/\\]__init__\.py\)")
+"""The place of a package that was not installed from a wheel, in a message about a name that it does not have."""
+
+
 @record(frozen=True)
 class _Sides:
     """The distribution that lacks a name (``owner``) and the one that uses it (``asking``); ``None`` if unknown."""
@@ -410,6 +414,11 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     else:
         start = who = asking
         newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
+    if lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
+        text = (
+            f"import the module of {owner} that defines {lack.name} alone: the __init__.py of a checkout often hides its error"
+        )
+        newer = (*newer, Fix("config", text=text))
     fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
     why = "The message alone does not show which of the two has to change."
     version, sure = version_of(owner, facts), False

@@ -245,3 +245,17 @@ def test_a_symbol_of_torch_without_the_file_that_needs_it() -> None:
     (finding,) = said(text, one)
     assert finding.packages == {"flash-attn": "2.3.6", "torch": "2.0.1"}
     assert said(text, Environment(distributions=(*(one.distributions or ()), Distribution("xformers", "0.0.20")))) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "hidden"),
+    [
+        ("/home/me/LLaVA/llava/model/__init__.py", True),
+        ("/v/lib/python3.10/site-packages/llava/model/__init__.py", False),
+        ("/home/me/LLaVA/llava/model/builder.py", False),
+    ],
+)
+def test_a_checkout_may_hide_why_its_module_fails(place: str, hidden: bool) -> None:
+    text = f"ImportError: cannot import name 'LlavaLlamaForCausalLM' from 'llava.model' ({place})\n"
+    (finding,) = said(text) or between_of(text)
+    assert ("import the module of llava" in finding.fixes[0].text) == hidden
