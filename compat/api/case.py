@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
+from compat.api.machine import read_machine
 from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
+from compat.checks import named_devices
+from compat.checks.choices import Requested, one_by_one
 from compat.errors import InputError
+from compat.formats.listing import Listing
+from compat.formats.project.config import ProjectConfig, Target
+from compat.formats.registry import format_of, read_content
+from compat.index import Index
+from compat.machine.interpreter import default_target, target_at
 from compat.model import Environment, Finding
 from compat.records import record, replace
-from compat.repair.subject import OVER_OTHERS
+from compat.repair.candidates import Release
+from compat.repair.plan import Means
+from compat.repair.relaxation import Needs
+from compat.repair.subject import OVER_OTHERS, installed_by, placed
+from compat.repair.target import Need
 from compat.rules.compiled import Matrix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.checks.choices import Requested
-    from compat.formats.listing import Listing
-    from compat.formats.project.config import ProjectConfig, Target
-    from compat.index import Index
-    from compat.repair.candidates import Release
-    from compat.repair.plan import Means
-    from compat.repair.relaxation import Needs
-    from compat.repair.target import Need
 
 ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
 REFUSED = "installers refuse these requirements, which contradict each other"
@@ -118,9 +119,6 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index], part: 
         return described_case(*read_described(options.one("environment") or ""), options)
     if options.flag("target"):
         raise InputError("--target needs a file or --environment; installed packages are always planned for this machine")
-    from compat.api.machine import read_machine
-    from compat.machine.interpreter import default_target, target_at
-    from compat.repair.subject import placed
 
     python = options.one("python")
     place = target_at(python) if python else default_target(os.environ)
@@ -135,8 +133,6 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index], part: 
 
 def described_case(environment: Environment, notes: tuple[str, ...], options: Options) -> Case:
     """The case of a described environment, for the target declared by the project or named by the options."""
-    from compat.repair.subject import placed
-
     config = config_of(".", options)
     target = _one_target(options, config)
     environment, more = _told_of(environment, target, options)
@@ -162,8 +158,6 @@ def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
 
 def _told_of(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with the facts of its target and of the command line, and notes about them."""
-    from compat.checks import named_devices
-
     environment, notes = targeted(environment, target, options)
     environment, more = named_devices(environment)
     return environment, (*notes, *more)
@@ -171,8 +165,6 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
 
 def environments_in(path: str) -> list[Listing]:
     """Return the environments of a file that list packages: one for each service, job or container of some formats."""
-    from compat.formats.registry import format_of, read_content
-
     content = read_content(path)
     return [each for each in format_of(path, content).listings(path, content) if each.entries]
 
@@ -187,7 +179,6 @@ def part_of(case: Case, listings: Sequence[Listing]) -> Listing | None:
 def _of_file(
     options: Options, config: ProjectConfig, matrix: Matrix, index: Callable[[], Index], part: int | None
 ) -> Case:  # fmt: skip
-    from compat.repair.subject import installed_by
 
     path = options.operands[0]
     listings = environments_in(path)
@@ -211,9 +202,6 @@ def _of_file(
 
 def read_again(case: Case, listing: Listing, means: Means) -> Case:
     """The case of an edited file, for the same target: the selection with the most errors."""
-    from compat.checks.choices import one_by_one
-    from compat.repair.subject import installed_by
-
     listing = one_by_one(listing) if case.one_by_one else listing
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.api.targets import stated, threshold_code
 from compat.checks import judged, named_devices
 from compat.checks.advice import with_ranked_fixes
@@ -21,10 +21,7 @@ from compat.reports.log.traceback import RaisedError, decisive, parse_log, versi
 from compat.reports.pasted import read_pasted
 from compat.reports.stated import stated_in
 from compat.reports.wrapped import unwrapped
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.rules.compiled import Matrix
+from compat.rules.compiled import Matrix
 
 
 @record(frozen=True)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from compat.api.case import environments_in
+from compat.api.commands import Options
 from compat.api.fixing import Repair, joined, repair_of
 from compat.api.planning import TIME_LIMIT, seconds_of
 from compat.api.report import part_name
 from compat.errors import InputError
 from compat.formats.edit.files import Edit, as_if_written, merged
+from compat.model import Finding
 from compat.records import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from compat.api.commands import Options
-    from compat.model import Finding
-    from compat.repair.plan import Plan
-    from compat.rules.compiled import Matrix
+from compat.repair.plan import Plan
+from compat.rules.compiled import Matrix
 
 _MOST = 50
 """Environments of a file."""

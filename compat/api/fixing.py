@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING
 
 from compat.api.case import Case
+from compat.api.commands import Options
 from compat.api.edited import Written, as_written, written_for
 from compat.api.image_moves import on_another_image
 from compat.api.locking import is_lockable, with_lock
@@ -26,10 +26,7 @@ from compat.repair.problem import Policy
 from compat.repair.target import satisfies
 from compat.repair.verify import NOT_FOUND, Checks, Verified
 from compat.repair.whole_plans import findings, to_fix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.rules.compiled import Matrix
+from compat.rules.compiled import Matrix
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.api.report import machine_report
 from compat.checks.advice import Shared
 from compat.checks.fleet import Fleet, Judged, compare, not_probed
@@ -17,13 +17,10 @@ from compat.files import regular
 from compat.formats.described import parse_described
 from compat.formats.project.config import find_config
 from compat.machine.node import KEY, Node, node_of
+from compat.model import Environment
 from compat.records import record
+from compat.rules.compiled import Matrix
 from compat.syntax.json import parse_json, read_text
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.model import Environment
-    from compat.rules.compiled import Matrix
 
 _LARGEST = 16 * 1024 * 1024
 

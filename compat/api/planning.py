@@ -7,20 +7,23 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from compat.api.case import Case, case_of
+from compat.api.commands import Options
 from compat.api.resolution import completed, pins_of, ranges_of, refused_pins
 from compat.checks.requirements import Requires
+from compat.checks.torch_build import INDEX
 from compat.errors import InputError, Undecided
+from compat.index import Index, Store, gather
 from compat.records import record, replace
+from compat.repair.candidates import IndexUniverse
+from compat.repair.inputs import needs_of_installed, problem_of, roots
+from compat.repair.plan import Means, Plan, Planner
+from compat.repair.problem import BESIDE, Policy
+from compat.repair.target import Need
+from compat.repair.verify import Checks
+from compat.repair.whole_plans import findings, to_fix
 from compat.rules.compiled import Matrix
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
-    from compat.repair.plan import Means, Plan, Planner
-    from compat.repair.problem import Policy
-
 
 _LATE = 30.0
 """Seconds after the time limit in which the plan that was found may still be completed from the index."""
@@ -32,12 +35,6 @@ def planner_of(
     case: Case, policy: Policy, means: Means, keep: Sequence[str] = (), movable: frozenset[str] = frozenset()
 ) -> Planner:  # fmt: skip
     """The planner for a case; ``keep`` are additional requirements, ``movable`` packages of conda that may change."""
-    from compat.repair.candidates import IndexUniverse
-    from compat.repair.inputs import needs_of_installed, problem_of, roots
-    from compat.repair.plan import Planner
-    from compat.repair.problem import BESIDE
-    from compat.repair.whole_plans import findings, to_fix
-
     judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
     refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
     if refused and not any(each.origin == "metadata" for each in judged):
@@ -68,10 +65,6 @@ def planner_of(
 
 def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:
     """The means of planning, from the options and the index configuration; the caller has to close its index."""
-    from compat.checks.torch_build import INDEX
-    from compat.index import Index, Store, gather
-    from compat.repair.plan import Means
-
     settings = gather(
         os.path.dirname(options.operands[0]) or "." if options.operands else ".",
         index_url=options.one("index-url"), extra_index_urls=tuple(options.all("extra-index-url")),
@@ -171,9 +164,6 @@ def why(name: str, planner: Planner, wanted: str | None = None, *, planned: bool
     Without ``planned``, only the requirements are returned and no move is planned.
     :class:`InputError` if the package is not installed, :class:`Undecided` if required data could not be read.
     """
-    from compat.repair.target import Need
-    from compat.repair.verify import Checks
-
     current = planner.problem.current.get(name)
     if current is None:
         raise InputError(f"{name} is not among the packages")

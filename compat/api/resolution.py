@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.index import Index
+from compat.index.metadata import File
 from compat.model import Distribution, Finding, Source, normalized, of_no_index
 from compat.records import replace
 from compat.redact import excerpt
-from compat.repair.problem import UNRESOLVED
-from compat.repair.verify import NOT_FOUND
-
-if TYPE_CHECKING:
-    from compat.index import Index
-    from compat.index.metadata import File
-    from compat.repair.plan import Means
-    from compat.repair.target import Target
-    from compat.repair.target import Target as Machine
-    from compat.repair.verify import Question
-
+from compat.repair.builds import libraries_of_default
+from compat.repair.builds import unserved as unserved_builds
+from compat.repair.candidates import IndexUniverse, parsed
+from compat.repair.inputs import UNBUILT, is_given, problem_of
+from compat.repair.plan import Means
+from compat.repair.problem import UNRESOLVED, Policy
+from compat.repair.target import Target
+from compat.repair.target import Target as Machine
+from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet
 
 INDEX = Source("index")
 RESOLVED = "packages that uv resolves today"
@@ -60,8 +59,6 @@ def unresolved(case: Case) -> Case:
 
 def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
-    from compat.repair.target import Target
-
     pins = pins_of(case)
     lost = unserved(pins, Target(case.environment), means.index)
     found = resolved(case, means, spared=frozenset(lost)) if lost else refused
@@ -109,11 +106,6 @@ def closed(case: Case, means: Means) -> Case | None:
 
     ``None`` if that is false or unknown. uv would resolve to the same set, and is run on the edited file.
     """
-    from compat.repair.candidates import IndexUniverse
-    from compat.repair.inputs import problem_of
-    from compat.repair.problem import Policy
-    from compat.repair.verify import unmet
-
     problem = problem_of(case.environment, asked=case.asked, policy=Policy())
     pins = problem.current
     if len(pins) != len(case.environment.distributions or ()) or any(each.source is not None for each in pins.values()):
@@ -133,11 +125,6 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
     ``spared`` are packages that it leaves out. A build of torch that no index serves is resolved as the default build of its
     release.
     """
-    from compat.repair.builds import libraries_of_default, unserved
-    from compat.repair.inputs import UNBUILT, is_given
-    from compat.repair.target import Target
-    from compat.repair.verify import Question, resolved_by_uv
-
     case = _without_vendors(case, means.index)
     environment = case.environment
     copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
@@ -147,7 +134,7 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
     given |= nowhere
     given |= spared
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
-    builds = unserved(pins, (means.index, *map(means.index.beside, indexes)))
+    builds = unserved_builds(pins, (means.index, *map(means.index.beside, indexes)))
     public = {name: version.partition("+")[0] for name, version in builds.items()}
     asked = tuple(need.text for need in case.asked)
     given |= frozenset(name for name in pins if libraries_of_default(name, builds))  # pinned for the build, which is not read
@@ -196,8 +183,6 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
 
 def _without_vendors(case: Case, index: Index) -> Case:
     """The case without requirements of packages that only a vendor's index has, which the file names for them."""
-    from compat.repair.inputs import UNBUILT
-
     copies = case.environment.distributions or ()
     named = [copy.name for copy in copies if copy.version is None and copy.source and copy.source.details.get("url")]
     lost = {name for name, files in index.files_many(set(named) & {need.name for need in case.asked}).items() if not files}
@@ -214,7 +199,6 @@ def _without_vendors(case: Case, index: Index) -> Case:
 
 def _only_early(releases: Mapping[str, str], question: Question, machine: Machine, index: Index) -> frozenset[str]:
     """The packages that uv resolves to a pre-release only because no final release has a wheel: an installer builds those."""
-    from compat.repair.candidates import parsed
 
     def is_early(version: str) -> bool:
         key = parsed(version)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from compat.errors import InputError
 from compat.model import REPORT_SCHEMA as SCHEMA
 from compat.model import Finding, Outcome
 from compat.records import record, replace
 
-if TYPE_CHECKING:
-    Identity: TypeAlias = tuple[str, str, str | None, tuple[str, ...]]
-    """File, rule, target, and the distributions where a rule finds one thing for each."""
-    Place: TypeAlias = tuple[str | int, ...]
+Identity: TypeAlias = tuple[str, str, str | None, tuple[str, ...]]
+"""File, rule, target, and the distributions where a rule finds one thing for each."""
+Place: TypeAlias = tuple[str | int, ...]
 
 
 _VERDICTS = ("possible", "hit")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
 from compat.checks.selections import decisive_facts, shown_labels
+from compat.formats.listing import Entry, Listing
 from compat.formats.specifiers import disjoint
 from compat.model import Environment, Finding, Fix, Location
 from compat.records import record
-
-if TYPE_CHECKING:
-    from compat.checks.choices import Requested
-    from compat.formats.listing import Entry, Listing
 
 _EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 _RESOLVED_TOGETHER = ("requirements", "pyproject", "setup.py", "setup.cfg", "script", "environment.yml")

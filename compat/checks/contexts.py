@@ -7,20 +7,15 @@ of them: one traversal of the lock's graph that propagates sets of contexts find
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
+from compat.formats.listing import Edge, Listing
 from compat.markers import OF_SYSTEM, SYSTEMS, Comparison, Marker, combined, parse, version_holds
 from compat.model import Environment, normalized
 from compat.records import record
 
-if TYPE_CHECKING:
-    from compat.formats.listing import Edge, Listing
-
-
-if TYPE_CHECKING:
-    Below = dict[int, list[tuple[int, int]]]
-    """For every node the nodes below it, and the contexts in which they are."""
+Below = dict[int, list[tuple[int, int]]]
+"""For every node the nodes below it, and the contexts in which they are."""
 
 
 _MINORS = tuple((3, minor) for minor in range(8, 16))

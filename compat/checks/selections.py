@@ -9,26 +9,23 @@ are about one distribution and agree, one stands for all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
 from compat.errors import InputError
+from compat.formats.listing import Entry, Listing
 from compat.formats.specifiers import disjoint
 from compat.model import Distribution, Environment, Finding, Location
 from compat.records import record, replace
+from compat.rules.compiled import Matrix
 from compat.rules.evaluate import Answers
 from compat.rules.facts import comparable, seen_by_torch
 from compat.rules.unknown import frequency
 from compat.versions import ranges_of
 
-if TYPE_CHECKING:
-    from compat.formats.listing import Entry, Listing
-    from compat.rules.compiled import Matrix
-
-    Key = tuple[str, tuple[tuple[str, str | None], ...]]
-    """A rule and the versions it was found with."""
+Key = tuple[str, tuple[tuple[str, str | None], ...]]
+"""A rule and the versions it was found with."""
 
 OF_PLATFORM = ("python", "os", "machine")
 """The facts that differ between the contexts of one set of choices."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from compat.files import keep, kept, place_in_cache
 from compat.interfaces.at_once import importable
+from compat.interfaces.code.releases import Releases
 from compat.interfaces.imports import Eager
-from compat.interfaces.release import SourceSurface
+from compat.interfaces.release import Meaning, SourceSurface
+from compat.interfaces.source.records import Module
 from compat.interfaces.world import World
 from compat.model import Environment, Finding
-
-if TYPE_CHECKING:
-    from compat.interfaces.code.releases import Releases
-    from compat.interfaces.release import Meaning
-    from compat.interfaces.source.records import Module
 
 TREE = "tree"
 """The key in a source's details for the folder that contains its modules."""

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from compat.api.case import Case
 from compat.api.commands import Options
+from compat.api.edited import lock_alone
+from compat.api.environments import repairs_of, whole_plan
+from compat.api.fixing import Repair
 from compat.errors import InputError, Undecided, printable
+from compat.formats.edit.files import Edit, apply, edits_difference, merged
+from compat.formats.registry import Commands
 from compat.model import Finding, Report
+from compat.output.html.plan import plan_page
+from compat.output.plan import shown_plan
 from compat.output.stream import emit, emit_json
 from compat.records import replace
+from compat.repair.plan import Plan, reason_of
+from compat.repair.whole_plans import open_errors, planned
 from compat.rules.compiled import open_matrix
-
-if TYPE_CHECKING:
-    from compat.api.case import Case
-    from compat.api.fixing import Repair
-    from compat.formats.edit.files import Edit
-    from compat.formats.registry import Commands
-    from compat.repair.plan import Plan
-
 
 UNDECIDED = 3
 """The exit code where something could not be read, or time was up."""
@@ -30,10 +31,6 @@ def run(options: Options) -> int:
 
     Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
-    from compat.api.edited import lock_alone
-    from compat.api.environments import repairs_of
-    from compat.formats.edit.files import merged
-
     matrix = open_matrix(options.values.get("rules", ()))
     locked = lock_alone(options.operands[0]) if options.operands else ""
     if locked:
@@ -70,10 +67,6 @@ def _code_of(found: Repair) -> int:
 
 def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dict[str, Edit], options: Options) -> None:
     """Print the plan of each environment, then the edits of all; :class:`Undecided` for a single one without a decision."""
-    from compat.formats.edit.files import edits_difference
-    from compat.output.plan import shown_plan
-    from compat.repair.whole_plans import open_errors, planned
-
     undecided: list[str] = []
     for (name, each), code in zip(found, codes):
         plan, errors, case, steps = each.plan, each.errors, each.case, each.written
@@ -111,8 +104,6 @@ def _unlocked(found: Repair) -> str:
 
 def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
     """Return the report with the plan; of several environments, ``plans`` has each one's, and ``plan`` all changes."""
-    from compat.api.environments import whole_plan
-
     first = next((each for _, each in found if each.errors), found[0][1])
     errors = tuple(
         replace(error, selections=(name, *error.selections)) if name else error for name, each in found for error in each.errors
@@ -141,10 +132,6 @@ def _notes(found: Repair) -> tuple[str, ...]:
 
 
 def _page(found: Repair) -> str:
-    from compat.formats.edit.files import edits_difference
-    from compat.output.html.plan import plan_page
-    from compat.repair.whole_plans import planned
-
     case, plan, steps = found.case, found.plan, found.written
     return plan_page(
         plan, found.errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
@@ -154,8 +141,6 @@ def _page(found: Repair) -> str:
 
 
 def _write(case: Case, edits: tuple[Edit, ...]) -> None:
-    from compat.formats.edit.files import apply
-
     if case.file is None:
         raise InputError("--write only changes files; run the command above to change the environment")
     apply(edits)
@@ -174,8 +159,6 @@ def _code(errors: tuple[Finding, ...], plan: Plan) -> int:
 
 def _why_not(plan: Plan) -> str:
     """Return the reason why there is no decision, on one line."""
-    from compat.repair.plan import reason_of
-
     unread = {**plan.unread, **plan.narrowed}
     if not unread:
         return "no plan that fixes everything was found in time"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from compat.api.case import Case
 from compat.api.commands import Options
 from compat.api.planning import planning
@@ -14,14 +12,13 @@ from compat.model import Distribution, Environment, Report, Source
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.redact import excerpt
+from compat.repair.plan import Plan, reason_of
 from compat.repair.problem import Policy
+from compat.repair.source_builds import COMPILED, EVERYWHERE
 from compat.repair.subject import placed
 from compat.repair.target import Need, Target
 from compat.rules.compiled import open_matrix
-
-if TYPE_CHECKING:
-    from compat.repair.plan import Plan
-
+from compat.tables.stacks import open_stacks
 
 ROCM = ("torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm")
 """What torch's own index has for ROCm: it is installed first, and everything else goes with it."""
@@ -61,8 +58,6 @@ def run(options: Options) -> int:
 
 def _listed(options: Options) -> int:
     """Print the recorded combinations for the given task, GPU and packages; returns 1 if there are none."""
-    from compat.tables.stacks import open_stacks
-
     task, named = options.one("task"), {*options.all("with")}
     gpu = (options.one("gpu") or "").partition(":")[0].lower()
     found = [
@@ -93,8 +88,6 @@ def _asked(texts: list[str], target: Target) -> tuple[Need, ...]:
 
 def _refuse_cuda(asked: tuple[Need, ...], platform: str) -> None:
     """Raise :class:`InputError` if a requested package only has wheels for CUDA."""
-    from compat.repair.source_builds import COMPILED, EVERYWHERE
-
     built = [need.name for need in asked if need.name in COMPILED - EVERYWHERE]
     if built:
         raise InputError(f"{', '.join(built)}: the index only has wheels for CUDA; use an image or a build for {platform}")
@@ -110,8 +103,6 @@ def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
 
 
 def _show(options: Options, case: Case, plan: Plan) -> int:
-    from compat.repair.plan import reason_of
-
     unread = {**plan.unread, **plan.narrowed}
     if unread and not plan.stands:  # unreadable input is not a contradiction
         name, why = next(iter(unread.items()))

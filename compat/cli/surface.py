@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from compat.api.commands import Options
 from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, Undecided, printable
+from compat.interfaces.rows import Row, Rows
 from compat.model import normalized
 from compat.output.stream import emit, emit_json
 from compat.output.terminal import wrapped
 from compat.versions import is_version, key_of
-
-if TYPE_CHECKING:
-    from compat.interfaces.rows import Row, Rows
 
 _TIERS = {
     "E1": "fails when {} is imported",

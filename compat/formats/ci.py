@@ -6,9 +6,9 @@ Of a workflow the steps are read in order, of a pipeline also ``before_script``,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
@@ -19,10 +19,6 @@ from compat.model import Environment
 from compat.records import record, replace
 from compat.redact import excerpt
 from compat.syntax.yaml import Document, Table, Value
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 _SHELLS_OF_STEPS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
 """Shells with the same syntax for install commands."""

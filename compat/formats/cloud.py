@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.instances import gpus_of_instance
 from compat.formats.jobs import Job, JobFile, Script, count_of, devices, is_known, known_version, variables_of
 from compat.formats.listing import Listing
 from compat.model import Accelerator, Environment
 from compat.syntax.yaml import Document, Value
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
 
 
 class _Task:

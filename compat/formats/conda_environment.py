@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.files import decoded
 from compat.formats.conda_lock import lock_commands, platform_marker, selector_marker
 from compat.formats.conda_spec import MatchSpec, channel_of, conda_distribution, parse_match_spec, rewritten_spec
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
+from compat.formats.edit.dispatch import edits_for, of_included, verified
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
+from compat.formats.edit.installer import Installer
 from compat.formats.jobs import check_size
 from compat.formats.listing import ROOT, Edge, Entry, Listing, check_entries
 from compat.formats.registry import Commands, Format
@@ -29,10 +30,6 @@ from compat.records import record, replace
 from compat.redact import without_secrets
 from compat.syntax.yaml import Document, Value
 from compat.versions import is_version, ranges_of
-
-if TYPE_CHECKING:
-    from compat.formats.edit.installer import Installer
-
 
 _LONGEST = 1000
 """Characters; longer lines are not searched for a selector."""
@@ -50,8 +47,6 @@ class CondaEnvironment(Format):
         return (_listing(_Environment(path, text)),)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.edit.dispatch import edits_for, of_included, verified
-
         file = _Environment(path, decoded(path, content))
         included = of_included((_listing(file),), changes)
         own = verified((_Editor(file, included).edit(content, changes),), self, changes)

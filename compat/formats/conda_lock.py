@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.conda_spec import conda_distribution, pip_source, split_artefact
 from compat.formats.edit.changes import Change
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.registry import Commands, Format, ProjectLock
 from compat.model import Distribution, normalized
@@ -16,10 +16,7 @@ from compat.redact import excerpt
 from compat.syntax.yaml import Document, Value
 from compat.versions import key_of
 
-if TYPE_CHECKING:
-    from compat.formats.edit.installer import Installer
-
-    Table = dict[str, Value]
+Table = dict[str, Value]
 
 _SYSTEMS = {"linux": "linux", "osx": "darwin", "win": "win32"}
 _MACHINES = {"64": "x86_64", "32": "i686"}

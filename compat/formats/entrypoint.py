@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.include import WorkingFolders
 from compat.model import EMPTY, Workload
 from compat.records import record, replace
 from compat.redact import excerpt
@@ -15,9 +15,6 @@ from compat.syntax.shell_commands import ShellCommand
 from compat.workload.command import CommandReading, read_with, starts_a_job
 from compat.workload.launch import COMMAND, Launch
 from compat.workload.wrappers import program_name
-
-if TYPE_CHECKING:
-    from compat.formats.include import WorkingFolders
 
 _NOWHERE = os.path.join(os.devnull, "")
 """Prefix of the names of files that are not opened; no file can exist there."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change, Statement, requirement_for
@@ -13,6 +12,7 @@ from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.edit.files import Edit, Mapped, Replacement, joined, line_end
 from compat.formats.include import NotRead
 from compat.formats.installs.command import install_of
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat, Opened
 from compat.formats.installs.words import Install
 from compat.formats.jobs import Job, JobFile, Placed, Script, check_size, is_known, known_version
@@ -20,9 +20,6 @@ from compat.formats.listing import Listing
 from compat.model import Environment
 from compat.syntax.json import parse_json
 from compat.syntax.yaml import Document, Table, Value
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
 
 
 class Cog(InstallFormat):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.docker.base_images import known_stack, server_of
+from compat.formats.edit.files import joined
 from compat.formats.entrypoint import is_job, read_job, started
 from compat.formats.include import WorkingFolders
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFiles, selected
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, alternatives
@@ -28,9 +29,6 @@ from compat.syntax.shell_commands import ShellCommand
 from compat.syntax.yaml import Document, Value
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import handed_to_shell
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
 _FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")
@@ -95,8 +93,6 @@ class JobFile:
 
     def edited(self, script: InstallScript, values: Iterable[Value]) -> None:
         """Pass the shell text of values to the editor of install commands; text that is written differently is skipped."""
-        from compat.formats.edit.files import joined
-
         for value in values:
             lines = self.placed(value)
             pieces = [(each.text, each.offset) for each in lines if each.offset is not None]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats.edit.files import Mapped
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.instances import gpus_of_instance
 from compat.formats.jobs import (
@@ -32,10 +33,6 @@ from compat.records import record, replace
 from compat.syntax.shell import Word
 from compat.syntax.yaml import Document, Table, Value
 from compat.workload.wrappers import split_words
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 _GPUS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
 _INSTANCE = "node.kubernetes.io/instance-type"
@@ -385,8 +382,6 @@ class _RayEnvironment:
 
     def edited(self, script: InstallScript) -> None:
         """Pass the requirements with their positions to the editor of install commands."""
-        from compat.formats.edit.files import Mapped
-
         mapped = Mapped(self._file.text, range(len(self._file.text)))
         for text, line in self._requirements:
             at = self._file.find(text, line)

@@ -11,10 +11,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
+from compat.formats.edit.files import Mapped
 from compat.formats.installs.command import install_of
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFiles, InstallFormat, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs, Step, alternatives
@@ -33,10 +34,6 @@ from compat.workload.command import starts_a_job
 from compat.workload.script import ScriptFacts, read_script
 from compat.workload.script_names import literal_test
 from compat.workload.wrappers import handed_to_shell
-
-if TYPE_CHECKING:
-    from compat.formats.edit.files import Mapped
-    from compat.formats.installs.edit import InstallScript
 
 LONGEST = 1 << 18
 """Most characters of code read."""
@@ -354,8 +351,6 @@ _LEAD = re.compile(r"\s*(?:\w{1,100}\s*=\s*)?[!%]*\s*(?:(?:sx|system)\s+)?(?:\{s
 
 def _source(text: str, cell: Cell) -> Mapped:
     """Return the source of a cell with its place in the JSON text."""
-    from compat.formats.edit.files import Mapped
-
     found = [each for start, end in cell.spans for each in letters(text, start, end) if each[0] != "\r"]
     wide = {at: width for _, at, width in found if width > 1}
     return Mapped("".join(letter for letter, _, _ in found), [at for _, at, _ in found], wide)

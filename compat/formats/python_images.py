@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from compat.formats.edit.files import Mapped
 from compat.formats.installs.command import install_of
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.values import Values
 from compat.formats.jobs import Job, Placed, Script, count_of, devices, known_version
 from compat.formats.listing import Listing
@@ -18,9 +19,6 @@ from compat.model import Accelerator, Environment
 from compat.records import record
 from compat.syntax.python import Positions, parsed
 from compat.syntax.shell import Word
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
 
 _STARTS = ("debian_slim", "from_registry", "micromamba", "from_dockerfile", "from_aws_ecr", "from_gcp_artifact_registry")
 _INSTALLERS = {"pip_install": ("pip",), "uv_pip_install": ("uv", "pip"), "micromamba_install": ("micromamba",)}
@@ -224,8 +222,6 @@ class PythonImages:
 
     def edited(self, script: InstallScript) -> None:
         """Pass the installed constants to the editor of install commands."""
-        from compat.formats.edit.files import Mapped
-
         mapped = Mapped(self.text, range(len(self.text)))
         positions = Positions(self.text)
         for image in self.images:

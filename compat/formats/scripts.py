@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.containers import container_listings, image_of_job
+from compat.formats.edit.files import Mapped
 from compat.formats.include import NotRead
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.unread import mentions_install
 from compat.formats.installs.words import is_release
@@ -21,10 +22,6 @@ from compat.syntax.shell_commands import ShellCommand, slurm_directives
 from compat.workload.command import SBATCH_VALUED
 from compat.workload.launchers import slurm_tasks
 from compat.workload.wrappers import program_name, take_options
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 _MOST_DEVICES = 64
 
@@ -150,8 +147,6 @@ class ShellScript(InstallFormat):
         return read_shell_script(path, text)
 
     def collect(self, script: InstallScript) -> None:
-        from compat.formats.edit.files import Mapped
-
         lead = 1 if script.text.startswith("\ufeff") else 0
         script.read(Mapped(script.text[lead:], range(lead, len(script.text))))
 
@@ -211,8 +206,6 @@ class Makefile(InstallFormat):
                 job.files.not_here(f"{job.path}:{number}", f"what {name} installs was not read: check that file")
 
     def collect(self, script: InstallScript) -> None:
-        from compat.formats.edit.files import Mapped
-
         check_size(script.path, script.text, "a Makefile")
         make = MakeText(script.text)
         for target in make.targets:

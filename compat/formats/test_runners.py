@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import TYPE_CHECKING
 
 from compat.formats.edit.changes import Change, Statement
 from compat.formats.edit.dispatch import Span, edit_spans
 from compat.formats.edit.files import Edit, Mapped
 from compat.formats.include import NotRead, WorkingFolders
 from compat.formats.installs.command import install_of
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.runners import tables_of
 from compat.formats.installs.values import Values
@@ -29,10 +29,6 @@ from compat.records import replace
 from compat.syntax.ini import Ini, IniLine, parse_ini
 from compat.syntax.python import Positions, parsed
 from compat.syntax.shell import Word
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 _CONDITION = re.compile(r"[\w.!,{}-]+")
 _REFERENCE = re.compile(r"\{\[([^\]]+)\]([\w-]+)\}")

@@ -17,15 +17,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from compat.api.commands import Options
 from compat.api.fleet import Gathered, expand, ranged
 from compat.errors import InputError, Undecided, printable
 from compat.machine.node import KEY
 from compat.output.stream import dumped
-
-if TYPE_CHECKING:
-    from compat.api.commands import Options
 
 _TIMEOUT = 120
 

@@ -8,17 +8,16 @@ remaining words must match a row exactly. "RTX 4000" matches three cards: that i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from compat.records import record
 
-if TYPE_CHECKING:
-    Row: TypeAlias = tuple[str, str, str | None, str | None, tuple[int, ...]]
-    """(name, vendor, compute capability, gfx, memory sizes in MiB; none known or shared with the CPU: empty)."""
-    Spelling: TypeAlias = tuple[int, tuple[str, ...], tuple[str, ...]]
-    """(row, its words, those of them that a name must have)."""
-    GpuTable: TypeAlias = tuple[tuple[Row, ...], tuple[Spelling, ...], dict[str, tuple[int, ...]]]
-    """Plain values, so that it can be marshalled; the last part finds spellings by a word they need."""
+Row: TypeAlias = tuple[str, str, str | None, str | None, tuple[int, ...]]
+"""(name, vendor, compute capability, gfx, memory sizes in MiB; none known or shared with the CPU: empty)."""
+Spelling: TypeAlias = tuple[int, tuple[str, ...], tuple[str, ...]]
+"""(row, its words, those of them that a name must have)."""
+GpuTable: TypeAlias = tuple[tuple[Row, ...], tuple[Spelling, ...], dict[str, tuple[int, ...]]]
+"""Plain values, so that it can be marshalled; the last part finds spellings by a word they need."""
 
 
 _SILENT = frozenset((

@@ -6,20 +6,19 @@ No CUDA context is created. A value that one device does not report is unknown f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware
 from compat.model import Accelerator
 
-if TYPE_CHECKING:
 
-    class Nvml(Protocol):
-        """The used part of ``pynvml``; other functions are looked up by name, since old bindings lack some."""
+class Nvml(Protocol):
+    """The used part of ``pynvml``; other functions are looked up by name, since old bindings lack some."""
 
-        NVMLError: type[Exception]
+    NVMLError: type[Exception]
 
-        def nvmlInit(self) -> object: ...  # noqa: N802
-        def nvmlShutdown(self) -> object: ...  # noqa: N802
+    def nvmlInit(self) -> object: ...  # noqa: N802
+    def nvmlShutdown(self) -> object: ...  # noqa: N802
 
 
 _LIBRARY_NOT_FOUND = 12

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.formats.edit.changes import Change
+from compat.formats.registry import Commands
 from compat.model import Finding, Fix
 from compat.output.terminal import flags_for, wrapped
 from compat.repair.plan import Plan, actions, reason_of
 from compat.repair.problem import family
-
-if TYPE_CHECKING:
-    from compat.formats.registry import Commands
-    from compat.tables.stacks import Stack
-
+from compat.tables.stacks import Stack
 
 _ALONG = 12
 """Packages of a plan that the installer moves by itself and that are shown by name."""

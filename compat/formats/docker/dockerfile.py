@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
 from compat.formats.docker.stage import MACHINES, Run, Stage, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
 from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
+from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
 from compat.formats.installs.unread import mentions_install
 from compat.formats.listing import Listing
@@ -22,10 +22,6 @@ from compat.records import replace
 from compat.redact import excerpt, is_secret
 from compat.syntax.shell import written_words
 from compat.workload.wrappers import SHELLS, program_name
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 # --- The instructions, applied stage by stage. Versions come from install commands (with Docker's and the shell's variables
 # substituted), the tags of base images, and requirements, projects and lock files of the build context.

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.edit.files import Mapped, joined
+from compat.formats.installs.edit import InstallScript
 from compat.records import record
 from compat.redact import excerpt
 from compat.syntax.json import parse_json
 from compat.syntax.shell import Word, written_words
 from compat.workload.wrappers import SHELLS, program_name
-
-if TYPE_CHECKING:
-    from compat.formats.installs.edit import InstallScript
-
 
 _DIRECTIVES = ("escape", "syntax", "check")
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")

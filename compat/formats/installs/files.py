@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError, printable
+from compat.formats.edit.changes import Change
+from compat.formats.edit.files import Edit
 from compat.formats.include import Missing, NotRead, WorkingFolders
+from compat.formats.installs.edit import InstallScript, edit_installs
 from compat.formats.installs.words import AT_RUN_TIME, Command, LockInstall, is_given, is_unresolved, printed_file
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.pins import numbered
 from compat.formats.registry import FORMATS, Format, format_of
+from compat.formats.requirements.file import decode, read_requirements
 from compat.model import normalized
 from compat.records import record, replace
 from compat.redact import excerpt
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.files import Edit
-    from compat.formats.installs.edit import InstallScript
-
 
 # --- An installed lock file: its selected part, combined with what other commands install.
 
@@ -276,8 +273,6 @@ class InstallFiles:
         return self._listed[key]
 
     def _required(self, opened: Opened) -> list[Entry]:
-        from compat.formats.requirements.file import decode, read_requirements
-
         found: list[Entry] = []
         for listing in read_requirements(opened.path, decode(opened.content, opened.path)):
             self.notes.update(dict.fromkeys(listing.notes))
@@ -362,6 +357,4 @@ class InstallFormat(Format):
         raise NotImplementedError
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        from compat.formats.installs.edit import edit_installs
-
         return edit_installs(self, path, content, changes, depth, self.collect)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from compat.formats.installs.files import InstallFiles, combined
 from compat.formats.installs.words import Command, Line, LockInstall, from_index, is_given
 from compat.formats.listing import Branch, Edge, Entry, Listing
 from compat.formats.requirements.lines import constrained, forced, not_together
 from compat.model import Distribution, Source, is_release, normalized
 from compat.records import record, replace
 from compat.versions import contains, key_of, ranges_of
-
-if TYPE_CHECKING:
-    from compat.formats.installs.files import InstallFiles
-
 
 _APART = str.maketrans(dict.fromkeys("\"'`=<>[]@/;~!,()&|#+\\ \t", "\n"))
 
@@ -163,7 +160,6 @@ class Installs:
     def _listed(self) -> tuple[tuple[Entry, ...], tuple[Edge, ...] | None]:
         if not self.locks:
             return self.entries(), None
-        from compat.formats.installs.files import combined
 
         gone = {name for name, copies in self._changed.items() if not copies}
         return combined(list(self.locks.values()), self.entries(), gone)

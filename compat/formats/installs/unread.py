@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.formats.installs.command import is_pip_name
@@ -14,10 +13,8 @@ from compat.formats.installs.words import is_unresolved
 from compat.formats.listing import Entry
 from compat.records import record
 from compat.syntax.makefile import MakeText
+from compat.syntax.shell_commands import ShellCommand
 from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, shell_script, unwrapped
-
-if TYPE_CHECKING:
-    from compat.syntax.shell_commands import ShellCommand
 
 _INSTALLERS = ("uv", "conda", "mamba", "micromamba", "poetry", "pdm", "pipenv", "pixi")
 _HARMLESS = (

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from compat import markers
 from compat.formats.listing import ROOT, Choice, Edge
 from compat.markers import Marker
 from compat.model import normalized
 
-if TYPE_CHECKING:
-    Children = Mapping[int, Sequence[int]]
+Children = Mapping[int, Sequence[int]]
 
 
 def edges_by_group(

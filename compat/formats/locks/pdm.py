@@ -7,8 +7,9 @@ graph without roots, like an old poetry.lock. ``name[extra]`` is a separate entr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from compat.formats.edit.changes import Change
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import Choice, Edge, Entry, Listing
 from compat.formats.locks.graph import LockedGraph, edges_by_group
 from compat.formats.locks.tables import Table, both, index_source, packages_of, path_source, read_toml, url_source, vcs_source
@@ -16,11 +17,6 @@ from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import matcher, python_marker
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.installer import Installer
-
 
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _SYSTEMS = {

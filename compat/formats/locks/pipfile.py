@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from compat.formats.edit.changes import Change
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import Table, both, index_source, path_source, read_json, url_source, vcs_source_at
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
 from compat.redact import excerpt
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.installer import Installer
-
 
 _SPECIFICATION = 6
 _MARKER_KEYS = (

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from compat.formats.edit.changes import Change
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.tables import Table, index_source, packages_of, path_source, read_toml, url_source, vcs_source
 from compat.formats.registry import Commands, ProjectLock
 from compat.markers import parse
 from compat.model import Distribution, Source, normalized
 from compat.redact import excerpt
-
-if TYPE_CHECKING:
-    from compat.formats.edit.changes import Change
-    from compat.formats.edit.installer import Installer
-
 
 _LONGEST = 1000
 _MOST = 1 << 18

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compat.errors import InputError
 from compat.formats.requirements.requirement import is_commit
@@ -13,8 +13,7 @@ from compat.redact import excerpt, without_credentials
 from compat.syntax.json import parse_json
 from compat.syntax.toml import Places, parse_text
 
-if TYPE_CHECKING:
-    Content = dict[str, Any]
+Content = dict[str, Any]
 
 
 _VCS = ("git", "hg", "svn", "bzr")

@@ -7,12 +7,11 @@ the time of the fastest TOML parser; a file in any other form goes to the TOML p
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compat.syntax.json import scanner
 
-if TYPE_CHECKING:
-    Table = dict[str, Any]
+Table = dict[str, Any]
 
 
 _UNUSED = ("wheels", "metadata.requires-dist", "sdist")

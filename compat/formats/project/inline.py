@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from compat.errors import InputError
+from compat.formats import python_images
 from compat.formats.edit.changes import Change
+from compat.formats.edit.dispatch import verified
 from compat.formats.edit.files import Edit, line_end
+from compat.formats.edit.installer import Installer
 from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import texts_of_code
 from compat.formats.project.draft import Draft
+from compat.formats.project.edit import Project
+from compat.formats.project.toml_edit import TomlFile
+from compat.formats.python_images import PythonImages
 from compat.formats.registry import Commands, Format
 from compat.records import replace
 from compat.syntax.toml import Places
-
-if TYPE_CHECKING:
-    from compat.formats.edit.installer import Installer
-    from compat.formats.python_images import PythonImages
-
+from compat.workload.script import read_script
 
 _OPEN = "# /// script"
 
@@ -108,10 +109,6 @@ class PythonScript(Format):
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit of the block; :class:`InputError` if the script has none, or two."""
-        from compat.formats.edit.dispatch import verified
-        from compat.formats.project.edit import Project
-        from compat.formats.project.toml_edit import TomlFile
-
         text = self.decode(path, content)
         block = _Block(path, text)
         if block.span is None:
@@ -139,8 +136,6 @@ class PythonScript(Format):
         return Commands(lock, (f"uv run {script}",))
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        from compat.workload.script import read_script
-
         found = (*read_inline_script(path, text), *(images.listings() if (images := _images(path, text)) else ()))
         facts = read_script(path)
         return tuple(
@@ -157,6 +152,4 @@ class PythonScript(Format):
 
 def _images(path: str, text: str) -> PythonImages | None:
     """Return the images and Ray environments that the code defines; ``None`` if it cannot contain any."""
-    from compat.formats import python_images
-
     return python_images.PythonImages(path, text) if python_images.mentions_images(text) else None

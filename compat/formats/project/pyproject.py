@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
 
 from compat.formats.edit.changes import Change, Statement
+from compat.formats.edit.dispatch import verified
+from compat.formats.edit.files import Edit
+from compat.formats.edit.installer import Installer
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import outside_requirements
 from compat.formats.project.draft import Draft
+from compat.formats.project.edit import Project
 from compat.formats.project.poetry import PoetryProject
+from compat.formats.project.toml_edit import TomlFile
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.file import decode, read_requirements
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
 from compat.model import normalized
 from compat.syntax.toml import Places, Slot
-
-if TYPE_CHECKING:
-    from compat.formats.edit.files import Edit
-    from compat.formats.edit.installer import Installer
-
 
 _OTHER_TOOLS = {
     "pixi": ("dependencies", "pypi-dependencies", "feature", "target"), "hatch": ("envs",), "rye": ("dev-dependencies",),
@@ -64,10 +63,6 @@ class Pyproject(Format):
         :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
         the project can express.
         """
-        from compat.formats.edit.dispatch import verified
-        from compat.formats.project.edit import Project
-        from compat.formats.project.toml_edit import TomlFile
-
         lock, file = lock_next_to(path), TomlFile(path, content)
         project = Project(file, project_of(file.root, file.places), lock.program if lock is not None else None)
         for change in changes:

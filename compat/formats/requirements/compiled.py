@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from compat.formats.registry import Relocking
 from compat.formats.requirements.lines import header
 from compat.records import record
-
-if TYPE_CHECKING:
-    from compat.formats.registry import Relocking
 
 UV, PIP_TOOLS = "uv pip compile", "pip-compile"
 COMPILERS = (UV, PIP_TOOLS)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from compat.checks.requirements import requires_among
 from compat.formats.edit.changes import Change
+from compat.formats.registry import Commands
 from compat.model import Environment, Finding
 from compat.output.graph import Graph, Node, picture
 from compat.output.html.page import Child, Html, element, joined, lines, page
 from compat.output.html.report import described, finding_of
 from compat.output.plan import checked_by, cost_text, move, proof_of
 from compat.repair.plan import Plan, reason_of
-
-if TYPE_CHECKING:
-    from compat.formats.registry import Commands
 
 
 def plan_page(
