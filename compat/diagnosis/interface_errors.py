@@ -415,9 +415,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         start = who = asking
         newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
     if lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
-        text = (
-            f"import the module of {owner} that defines {lack.name} alone: the __init__.py of a checkout often hides its error"
-        )
+        text = f"import the module of {owner} that defines {lack.name} alone: a checkout's __init__.py often hides its error"
         newer = (*newer, Fix("config", text=text))
     fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
     why = "The message alone does not show which of the two has to change."
