@@ -194,6 +194,21 @@ def test_an_unknown_error_gives_search_terms_and_no_guess(compat: Run) -> None:
     assert "No rule explains this text." in flat
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (traceback("ValueError: cannot reshape array of size 123", ("peft/mapping.py", "get")) + "peft==0.15.0 torch==2.6.0\n",
+         "peft 0.15.0 has later patch releases, up to 0.15.2"),
+        ("vllm 0.8.5, trl 0.17.0\nThe server answers nothing after the first request\n",
+         "vllm 0.8.5 has later patch releases, up to 0.8.5.post1"),
+        (traceback("ValueError: cannot reshape array of size 123", ("peft/mapping.py", "get")) + "peft==0.15.2 torch==2.6.0\n", ""),
+    ],
+)  # fmt: skip
+def test_later_patch_releases_are_the_first_to_try(compat: Run, text: str, note: str) -> None:
+    notes = json.loads(compat("diagnose", "-", "--format", "json", stdin=text).stdout)["notes"]
+    assert [each.partition(":")[0] for each in notes if "patch releases" in each] == ([note] if note else [])
+
+
 def test_text_without_any_error_says_so(compat: Run) -> None:
     assert "no error found" in " ".join(compat("diagnose", "-", stdin="loss 0.3\nloss 0.2\n").stdout.split())
     empty = compat("diagnose", "-", stdin=" \n")
