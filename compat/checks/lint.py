@@ -56,14 +56,14 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
     ]
 
 
-def _environment(example: Example) -> Environment:
+def environment_of(example: Example) -> Environment:
     environment, _ = parse_described(example.environment, "example")
     return visible(named_devices(environment)[0])
 
 
 def _examples(rule: Rule) -> Iterator[str]:
     for number, example in enumerate(rule.examples, 1):
-        verdict = verdict_of(rule, Facts(_environment(example)))
+        verdict = verdict_of(rule, Facts(environment_of(example)))
         if verdict.word != example.verdict:
             open_facts = f" (unknown: {', '.join(verdict.unknown)})" if verdict.unknown else ""
             yield f"example {number} says {example.verdict}, but it is {verdict.word}{open_facts}"
@@ -85,7 +85,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
             yield f"no model is recognized as {word!r}: name a family of MODEL_FAMILIES, or the whole ORGANISATION/MODEL"
     several = any(isinstance(each, HasDevices) and not contains(each.count, number_key(1)) for each in rule.when)
     if several and set(words.get("workload.launcher", ("python",))) <= _ONE_PROCESS_EACH:
-        works = (_environment(example).workload for example in rule.examples)
+        works = (environment_of(example).workload for example in rule.examples)
         if not any(work is not None and work.processes == 1 for work in works):
             yield "it needs several GPUs and a launcher: say in an example what one process does (processes = 1)"
     uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
@@ -106,7 +106,7 @@ def _twins(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
     ]
     for number, example in enumerate(rule.examples, 1):
         if same and example.verdict == "hit":
-            facts = Facts(_environment(example))
+            facts = Facts(environment_of(example))
             for other in same:
                 if verdict_of(other, facts).word == "hit":
                     yield f"example {number} is reported by rule {other.id} as well"
@@ -126,7 +126,7 @@ def _unsaid(rule: Rule) -> Iterator[str]:
 
 
 def _fixes(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
-    hits = [_environment(example) for example in rule.examples if example.verdict == "hit"]
+    hits = [environment_of(example) for example in rule.examples if example.verdict == "hit"]
     for fix in rule.fixes:
         said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
         for environment in hits:

@@ -1,0 +1,64 @@
+"""``python -m scripts.audit.jobs [RULE…]``: rules that hold for jobs that do not use the package they are about.
+
+Installing a package does not use it. Each ``hit`` example is judged again as another job, for which it is known that the
+package is not used (vLLM does not generate, unsloth is not imported). Printed are the tasks for which the rule still holds.
+That is right if the package is imported all the same; otherwise the rule asks for the feature, or exempts these tasks with
+``features_absent``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from compat.checks.lint import environment_of
+from compat.model import Environment, Workload
+from compat.records import replace
+from compat.rules.evaluate import verdict_of
+from compat.rules.facts import IMPLIED, Facts
+from compat.rules.loader import load_folder
+from compat.rules.rule import Rule
+from scripts.audit.evidence import ROOT
+
+_USE = {
+    "unsloth": "unsloth", "unsloth-zoo": "unsloth", "vllm": "vllm", "deepspeed": "deepspeed", "flash-attn": "flash-attention",
+}  # fmt: skip
+"""Package → the feature that says that a job uses it."""
+_TASKS = ("sft", "dpo", "grpo", "ppo", "train", "inference", "serve")
+
+
+def unused(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Yield each package of a rule with a task for which the rule holds although the job does not use the package."""
+    examples = [environment_of(example) for example in rule.examples if example.verdict == "hit"]
+    for name in (each.name for each in rule.packages if each.how != "absent" and each.name in _USE):
+        for task in _TASKS:
+            serves = name == "vllm" and task == "serve"
+            if not serves and any(verdict_of(rule, Facts(_without(each, _USE[name], task))).word == "hit" for each in examples):
+                yield name, task
+
+
+def _without(environment: Environment, feature: str, task: str) -> Environment:
+    """The environment with a job of this task that does not have the feature, nor one that implies it."""
+    work = environment.workload or Workload()
+    features = tuple(name for name in work.features or () if name != feature and feature not in IMPLIED.get(name, ()))
+    absent = (*(work.features_absent or ()), feature)
+    return replace(environment, workload=replace(work, task=task, trainer=None, features=features, features_absent=absent))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.audit.jobs", description=__doc__)
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="only these (default: all)")
+    wanted = parser.parse_args(arguments).rules
+    for rule in load_folder(str(ROOT / "matrix" / "rules")):
+        if not wanted or rule.id in wanted:
+            found: dict[str, list[str]] = {}
+            for name, task in unused(rule):
+                found.setdefault(name, []).append(task)
+            for name, tasks in found.items():
+                print(f"{rule.file}: {rule.id} ({rule.severity}) without the use of {name}: {', '.join(tasks)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
