@@ -29,9 +29,13 @@ def judged(
     curated = rules.judge(seen_by_torch(seen), matrix, answers=answers)
     found = deduplicated((*installation.judge(environment), *curated, *derived_findings(seen)))
     if _starts_something(environment):
-        from compat.checks import running
+        from compat.checks.running import without_repeats
 
-        found = running.softened(seen, running.without_repeats(found))
+        found = without_repeats(found)
+    if environment.workload is not None and any(each.severity == "error" for each in found):
+        from compat.checks.unused import softened
+
+        found = softened(seen, found)
     if not environment.distributions_complete:
         from compat.checks.questions import with_implied
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.checks import running
+from compat.checks import running, unused
 from compat.model import Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
 
@@ -158,7 +158,7 @@ def test_an_error_about_a_package_that_the_script_does_not_come_to_is_a_warning(
 ) -> None:
     files = {"alpha/__init__.py": alpha, "beta/__init__.py": ""}
     case = environment(tmp_path, "import alpha\n", files, {"alpha": "1", "beta": "1"})
-    (finding,) = running.softened(case, (about("alpha", "beta"),))
+    (finding,) = unused.softened(case, (about("alpha", "beta"),))
     assert finding.severity == severity
     assert ("does not import beta" in finding.why) is (severity == "warning")
 
@@ -167,14 +167,14 @@ def test_an_error_that_rests_on_the_workload_stays(tmp_path: Path) -> None:
     case = environment(
         tmp_path, "import alpha\n", {"alpha/__init__.py": "", "beta/__init__.py": ""}, {"alpha": "1", "beta": "1"}
     )
-    (finding,) = running.softened(case, (replace(about("beta"), facts=("workload",)),))
+    (finding,) = unused.softened(case, (replace(about("beta"), facts=("workload",)),))
     assert finding.severity == "error"
 
 
 def test_what_the_script_imports_in_a_function_counts(tmp_path: Path) -> None:
     files = {"alpha/__init__.py": "", "beta/__init__.py": ""}
     case = environment(tmp_path, "def main():\n    import beta\n", files, {"alpha": "1", "beta": "1"})
-    (finding,) = running.softened(case, (about("beta"),))
+    (finding,) = unused.softened(case, (about("beta"),))
     assert finding.severity == "error"
 
 
@@ -278,7 +278,7 @@ def test_an_error_stays_where_imports_cannot_be_followed(tmp_path: Path, script:
     lazy = "def __getattr__(name):\n    return import_module(name)\n" if "Lazy" in script else ""
     files = {"alpha/__init__.py": lazy, "beta/__init__.py": ""}
     case = environment(tmp_path, script, files, {"alpha": "1", "beta": "1"})
-    (finding,) = running.softened(case, (about("beta"),))
+    (finding,) = unused.softened(case, (about("beta"),))
     assert finding.severity == "error"
 
 
@@ -286,16 +286,16 @@ def test_an_error_about_what_transformers_loads_by_name_stays(tmp_path: Path) ->
     files = {"transformers/__init__.py": "", "transformers/quantizers/__init__.py": "", "beta/__init__.py": "",
              "transformers/quantizers/q.py": "if is_beta_available():\n    import beta\n", "gamma/__init__.py": ""}  # fmt: skip
     case = environment(tmp_path, "import transformers\n", files, {"transformers": "0", "beta": "1", "gamma": "1"})
-    assert [each.severity for each in running.softened(case, (about("beta"), about("gamma")))] == ["error", "warning"]
+    assert [each.severity for each in unused.softened(case, (about("beta"), about("gamma")))] == ["error", "warning"]
 
 
 def test_an_error_about_a_missing_part_stays_and_so_does_one_without_a_script(tmp_path: Path) -> None:
     case = environment(tmp_path, "import alpha\n", {"alpha/__init__.py": ""}, {"alpha": "1", "setuptools": "84"})
-    (finding,) = running.softened(case, (about("alpha", "setuptools"),))
+    (finding,) = unused.softened(case, (about("alpha", "setuptools"),))
     assert finding.severity == "error"
     assert case.workload is not None
     module = replace(case, workload=replace(case.workload, code=None, program="python"))
-    (finding,) = running.softened(module, (about("beta"),))
+    (finding,) = unused.softened(module, (about("beta"),))
     assert finding.severity == "error"
 
 
@@ -327,7 +327,7 @@ def test_an_undeclared_package_that_the_script_does_not_come_to(tmp_path: Path, 
         title="alpha 1 raises ModuleNotFoundError: No module named 'gamma'",
         packages={"alpha": "1", "gamma": None},
     )
-    (finding,) = running.softened(case, (guard,))
+    (finding,) = unused.softened(case, (guard,))
     assert finding.severity == severity
 
 

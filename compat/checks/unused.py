@@ -1,0 +1,103 @@
+"""Errors about packages that the job never imports: they are in its environment, but not its problem, and become warnings.
+
+What a script comes to is read from the files of its environment (:mod:`compat.checks.running`). Where only the task is known,
+it is known of some packages that the trainers of trl and the servers do not import them, whatever else is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from compat.model import Environment, Finding
+from compat.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NOT_RUNNING = frozenset(("build", "install"))
+"""Facts that say nothing about whether a package is used."""
+_USED_BY = {"4bit": "bitsandbytes", "8bit": "bitsandbytes", "nf4": "bitsandbytes", "int8": "bitsandbytes"}
+_ALWAYS_USED = ("torch", "triton", "numpy", "setuptools", "protobuf")
+"""Packages that are reached in ways no import statement shows: from compiled code, or because a part of them is missing."""
+_LAUNCHERS = ("accelerate", "deepspeed", "ray")
+
+
+_TRAINERS = frozenset(("sft", "dpo", "orpo", "kto", "cpo", "bco", "reward", "grpo", "rloo", "online-dpo", "ppo"))
+_ENGINES = ("vllm", "sglang")
+_OTHER_LIBRARIES = frozenset((
+    "setfit", "lightning", "pytorch-lightning", "lightning-utilities", "torchmetrics", "onnxruntime", "onnxruntime-gpu",
+    "litellm",
+))  # fmt: skip
+"""Packages that transformers, trl, peft, accelerate, vLLM and SGLang do not import."""
+_OF_TRAINING = frozenset(("peft", "trl", "unsloth", "unsloth-zoo"))
+"""Packages that vLLM and SGLang do not import."""
+
+
+def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings, with a warning for each error about the import of a package that the job does not come to."""
+    errors = [each for each in findings if each.severity == "error" and each.verdict == "hit" and _of_imports(each)]
+    workload = environment.workload
+    if not errors or workload is None:
+        return findings
+    if workload.code or workload.program:
+        what, unused = _by_script(environment, errors)
+    else:
+        what, unused = _by_task(environment, errors)
+    return tuple(
+        replace(each, severity="warning", why=f"{each.why} {what} does not import {unused[each.rule]}, directly or indirectly.")
+        if each in errors and each.rule in unused else each
+        for each in findings
+    )  # fmt: skip
+
+
+def _by_script(environment: Environment, errors: list[Finding]) -> tuple[str, Mapping[str, str]]:
+    """The script and, by the rule of an error, the package that it does not come to."""
+    if environment.folders is None or environment.started:  # a script that runs already must not wait for its files to be read
+        return "", {}
+    from compat.checks.requirements import CUDA_LIBRARIES
+    from compat.checks.running import script_of
+
+    script, workload = script_of(environment), environment.workload
+    if script is None or workload is None or script.starts_others():
+        return "", {}
+    used = {*_LAUNCHERS, *(workload.features or ()), _USED_BY.get(workload.quantization or "", ""), *_ALWAYS_USED}
+    unused: dict[str, str] = {}
+    for each in errors:
+        for name in each.packages:
+            ours = each.packages[name] and name not in used and not name.startswith(CUDA_LIBRARIES)
+            tops = script.tops(name) if ours else frozenset()
+            if tops and not script.comes_to(tops):
+                unused[each.rule] = name
+        if (absent := _absent_module(each)) and not script.asks_for(absent):
+            unused[each.rule] = absent
+    return os.path.basename(workload.script or "the script"), unused
+
+
+def _by_task(environment: Environment, errors: list[Finding]) -> tuple[str, Mapping[str, str]]:
+    """What runs a job whose code is unknown and, by the rule of an error, the package that this does not import."""
+    workload = environment.workload
+    task, features = (workload.task or "", workload.features or ()) if workload is not None else ("", ())
+    installed = {copy.name for copy in environment.distributions or ()}
+    engines = [name for name in _ENGINES if name in installed]
+    if task in _TRAINERS:
+        what, foreign = "The trainer", _OTHER_LIBRARIES
+    elif task == "serve" and engines:
+        what, foreign = "The server", _OTHER_LIBRARIES | _OF_TRAINING
+    else:
+        return "", {}
+    return what, {
+        each.rule: name for each in errors for name, version in each.packages.items()
+        if version and name in foreign and name not in features
+    }  # fmt: skip
+
+
+def _absent_module(finding: Finding) -> str:
+    """The module that a release imports at once without requiring it, if the finding is about that."""
+    found = re.search(r"No module named '(\w+)'", finding.title) if finding.origin == "guard" else None
+    return found[1] if found is not None else ""
+
+
+def _of_imports(finding: Finding) -> bool:
+    return finding.effect in ("crash", "install") and _NOT_RUNNING.issuperset(finding.facts) and len(finding.packages) > 0

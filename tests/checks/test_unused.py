@@ -1,0 +1,46 @@
+"""Errors about packages that a job of a known task does not import."""
+
+from __future__ import annotations
+
+import pytest
+
+import compat
+
+
+def severities(packages: dict[str, str], **facts: object) -> dict[str, str]:
+    distributions = [{"name": name, "version": version} for name, version in packages.items()]
+    described = {"distributions": distributions, "distributions_complete": True}
+    return {each.rule: each.severity for each in compat.check(described, **facts).findings}  # type: ignore[arg-type]
+
+
+SETFIT = {"setfit": "1.0.3", "huggingface-hub": "0.24.0"}
+PEFT = {"peft": "0.17.0", "transformers": "5.1.0"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "rule", "task", "severity"),
+    [
+        (SETFIT, "setfit-hub-datasetfilter", "sft", "warning"),
+        (SETFIT, "setfit-hub-datasetfilter", "train", "error"),
+        (SETFIT, "setfit-hub-datasetfilter", None, "error"),
+        ({"onnxruntime": "1.18.0", "numpy": "2.0.0"}, "onnxruntime-numpy-2", "grpo", "warning"),
+        ({"onnxruntime": "1.18.0", "numpy": "2.0.0"}, "onnxruntime-numpy-2", "inference", "error"),
+        ({"torchmetrics": "0.11.4", "setuptools": "82.0.0"}, "torchmetrics-pkg-resources", "dpo", "warning"),
+        ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "serve", "warning"),
+        (PEFT, "peft-hybrid-cache-transformers-5", "serve", "error"),  # by transformers, maybe with an adapter
+        ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "grpo", "error"),
+    ],
+)
+def test_an_import_error_of_a_package_that_the_task_does_not_import_is_a_warning(
+    packages: dict[str, str], rule: str, task: str | None, severity: str
+) -> None:
+    assert severities(packages, task=task)[rule] == severity
+
+
+def test_it_says_what_does_not_import_it() -> None:
+    described = {
+        "distributions": [{"name": name, "version": version} for name, version in SETFIT.items()],
+        "distributions_complete": True,
+    }
+    (finding,) = (each for each in compat.check(described, task="sft").findings if each.rule == "setfit-hub-datasetfilter")
+    assert finding.why.endswith("The trainer does not import setfit, directly or indirectly.")
