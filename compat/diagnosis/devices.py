@@ -10,6 +10,7 @@ from compat.checks.questions import implied_by
 from compat.checks.torch_build import major, public, stack_of, torch_for
 from compat.checks.torch_variants import override_for
 from compat.diagnosis.frame_packages import version_of
+from compat.formats.docker.base_images import vllm_with_older_cuda
 from compat.model import Accelerator, Environment, Fix
 from compat.records import replace
 from compat.rules.facts import Facts
@@ -119,6 +120,17 @@ def driver_of(spec: str, facts: Facts) -> Iterator[Fix]:
     yield Fix(
         "driver", None, f">={branch}" if branch else None, f"{text}: branch {branch} supports CUDA {cuda}" if branch else text
     )
+
+
+def image_before(spec: str, facts: Facts) -> Iterator[Fix]:
+    """Yield the newest release of vLLM's image with an older CUDA than ``cuda>=12.4``, if the image is vLLM's."""
+    if not isinstance(facts.package("vllm"), list):
+        return
+    found = vllm_with_older_cuda(version_of("vllm", facts), spec.lstrip("<>= "))
+    if found is not None:
+        first, following, cuda = found
+        text = f"start from the newest vllm/vllm-openai before v{following}: its CUDA is {cuda}"
+        yield Fix("downgrade", "vllm", f">={first},<{following}", text)
 
 
 def overrides(device: Accelerator) -> Iterator[Fix]:

@@ -18,6 +18,7 @@ from compat.diagnosis.devices import (
     driver_of,
     for_driver,
     for_gpu,
+    image_before,
     only_kind,
     overrides,
     toolkit_for,
@@ -183,7 +184,7 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
             found += tuple(tolerant(package, (f"quantization={match['what']}",), version_of(package, facts) or "", facts))
         return (*found, *symptom.fixes)
     if symptom.name == "container-driver" and match["what"] == "cuda":
-        return (*driver_of(match["spec"], facts), *symptom.fixes[1:])
+        return (*driver_of(match["spec"], facts), *image_before(match["spec"], facts), *symptom.fixes[1:])
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:

@@ -23,6 +23,21 @@ def test_jetson_needs_the_wheels_of_its_maker() -> None:
     assert "JetPack" in finding.fixes[0].text
 
 
+@pytest.mark.parametrize(
+    ("release", "cuda", "spec"),
+    [
+        ("0.10.2", "12.8", ">=0.10.0,<0.10.1"),
+        ("0.9.2", "12.8", ">=0.8.0,<0.9.0"),
+        (None, "12.9", ">=0.10.2,<0.11.1"),
+        ("0.8.5", "12.4", None),  # older images have not been read
+    ],
+)
+def test_the_newest_image_of_vllm_for_an_older_driver(release: str | None, cuda: str, spec: str | None) -> None:
+    text = f"nvidia-container-cli: requirement error: unsatisfied condition: cuda>={cuda}, please update your driver\n"
+    (finding,) = said(text, Environment(distributions=(Distribution("vllm", release),)))
+    assert next((fix.spec for fix in finding.fixes if fix.package == "vllm"), None) == spec
+
+
 def test_a_package_that_is_only_guessed_is_not_named() -> None:
     (finding,) = said(NO_IMAGE)
     assert finding.title == "A package has no code for this GPU"

@@ -114,6 +114,18 @@ _BARE = ("nvidia/cuda", "rocm/dev-ubuntu-22.04", "rocm/dev-ubuntu-24.04", "pytho
 """Images without any Python package but the installers: what a Dockerfile does not install is not there."""
 
 
+def vllm_with_older_cuda(release: str | None, cuda: str) -> tuple[str, str, str] | None:
+    """The newest releases of vLLM's image with a CUDA older than ``cuda``: from one on, up to before another, and their CUDA.
+
+    Only those before ``release``, if it is known.
+    """
+    known = key_of(release) if release is not None and _is_version(release) else None
+    for (first, _, has), (following, _, _) in zip(VLLM_OPENAI[-2::-1], VLLM_OPENAI[:0:-1]):
+        if has and key_of(has) < key_of(cuda) and (known is None or key_of(first) < known):
+            return first, following, has
+    return None
+
+
 def is_bare(image: str) -> bool:
     """Whether nothing is installed in an image that a package of this file could meet."""
     return name_and_tag(image)[0] in _BARE
