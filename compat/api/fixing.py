@@ -1,24 +1,26 @@
 """Fixes for the errors of a check: a plan, the edits for it, and a check of the edited file.
 
 Every plan is applied to the file in memory, and the edited file is read, resolved and checked again. Errors that remain, in
-any selection of extras and groups, are planned for in the next round, with all previous changes kept.
+any selection of extras and groups, are planned for in the next round, with all previous changes kept. A file may describe
+several environments: the services of a compose file, the jobs of a workflow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import starmap
+from time import monotonic
 
-from compat.api.case import Case
+from compat.api.case import Case, environments_in
 from compat.api.commands import Options
-from compat.api.edited import Written, as_written, written_for
-from compat.api.image_moves import on_another_image
-from compat.api.locking import is_lockable, with_lock
-from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, settled
-from compat.api.planning import planner_of, planning
+from compat.api.edited import Written, as_written, is_lockable, with_lock, written_for
+from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, on_another_image, settled
+from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
+from compat.api.report import part_name
+from compat.errors import InputError
 from compat.formats.edit.changes import Change
-from compat.formats.edit.files import as_if_written, merged
+from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.model import Finding
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner, cost_of, key_of
@@ -325,3 +327,67 @@ def _both(one: Verified | None, two: Verified | None) -> Verified | None:
     uv = None if None in (one.uv, two.uv) else one.uv and two.uv
     installs = None if None in (one.installs, two.installs) else one.installs and two.installs
     return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)
+
+
+_MOST = 50
+"""Environments of a file."""
+_PASSES = 2
+"""How often each is planned for: what is edited for one may be shared with those before."""
+_LEAST = 5.0
+"""Seconds for each, even if those before have taken all the time."""
+
+
+def repairs_of(options: Options, matrix: Matrix) -> tuple[tuple[str, Repair], ...]:
+    """The repair of each environment that the input named by the options describes, with its name ("" for a single one).
+
+    Each is planned for in the file as it is edited for those before, and all together have one time limit.
+    :class:`InputError` for a file with too many.
+    """
+    environments = environments_in(options.operands[0]) if options.operands else []
+    if len(environments) < 2:
+        return (("", repair_of(options, matrix)),)
+    if len(environments) > _MOST:
+        raise InputError(f"contains {len(environments)} environments: expected at most {_MOST}", options.operands[0])
+    end = monotonic() + seconds_of(options.one("time-limit") or str(TIME_LIMIT))
+    found: list[Repair] = []
+    edits: dict[str, Edit] = {}
+    for round_ in range(_PASSES):
+        before = edits
+        for number in range(len(environments)):
+            left = str(max(end - monotonic(), _LEAST))
+            with as_if_written(edits.values()):
+                each = repair_of(replace(options, values={**options.values, "time-limit": [left]}), matrix, part=number)
+            edits = merged(edits, each.written.edits)
+            if round_:
+                found[number] = _together(found[number], each)
+            else:
+                found.append(each)
+        if edits == before:
+            break
+    return tuple((part_name(environment), each) for environment, each in zip(environments, found))
+
+
+def whole_plan(found: Sequence[tuple[str, Repair]]) -> Plan:
+    """The plans of all environments as one, which leaves the errors of those for which none stands."""
+    first = next((each for _, each in found if each.errors), found[0][1])
+    standing = [each.plan for _, each in found if each.plan.stands]
+    if not standing:
+        return first.plan
+    unfixed = tuple(error for _, each in found if not each.plan.stands for error in each.errors)
+    plan = reduce(joined, standing)
+    return replace(plan, left=(*plan.left, *unfixed))
+
+
+def _together(first: Repair, again: Repair) -> Repair:
+    """The repair of an environment and what was planned for it again after the edits for others."""
+    if again.plan.stands:
+        plan = joined(replace(first.plan, left=()), again.plan) if first.plan.stands else again.plan
+        return Repair(again.case, (*first.errors, *_new(again, first)), plan, again.written)
+    if first.plan.stands and again.errors:
+        errors = (*first.errors, *_new(again, first))
+        return replace(first, errors=errors, plan=replace(first.plan, left=again.errors))
+    return first
+
+
+def _new(again: Repair, first: Repair) -> tuple[Finding, ...]:
+    return tuple(each for each in again.errors if each not in first.errors)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from compat.errors import InputError
+from compat.formats.cloud import gpus_of_instance
 from compat.formats.edit.files import Mapped
 from compat.formats.installs.edit import InstallScript
 from compat.formats.installs.files import InstallFormat
-from compat.formats.instances import gpus_of_instance
 from compat.formats.jobs import (
     Argument,
     Job,

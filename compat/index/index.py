@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from compat.index.client import Client
 from compat.index.metadata import Absent, File, Metadata, Page, Reading, Unread
 from compat.index.settings import THREADS, Settings, Source, path_of
 from compat.index.store import Pin, Pinned, Store
 from compat.model import normalized
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from compat.index.client import Client
 
 J = TypeVar("J")
 FRESH = 600.0

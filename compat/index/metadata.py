@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
-
-from packaging.markers import Marker
-from packaging.metadata import RawMetadata
+from typing import TYPE_CHECKING, NamedTuple
 
 from compat.model import normalized
 from compat.redact import excerpt
+
+if TYPE_CHECKING:
+    from packaging.markers import Marker
+    from packaging.metadata import RawMetadata
 
 
 class File(NamedTuple):

@@ -28,8 +28,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     level = config.getoption("compat") or config.getini("compat")
     if not level or hasattr(config, "workerinput"):
         return
-    import pytest
-
     if level not in _LEVELS:
         raise pytest.UsageError(f"compat: {level!r} is not one of {', '.join(_LEVELS)}")
     from compat.integrations.guard import KnownBad, check_workload

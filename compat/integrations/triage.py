@@ -10,14 +10,16 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import requests
+from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError, Undecided, printable
 from compat.integrations.guard import hits
-from compat.model import Report
 from compat.records import record, replace
+
+if TYPE_CHECKING:
+    import requests
+
+    from compat.model import Report
 
 MARK = "<!-- compat-triage -->"
 """What the one comment is found again by."""

@@ -2,8 +2,7 @@
 
 import pytest
 
-from compat.formats.cloud import SkyPilot
-from compat.formats.instances import gpus_of_instance
+from compat.formats.cloud import SkyPilot, gpus_of_instance
 from compat.formats.kubernetes import Kubernetes
 from compat.formats.listing import Listing
 from compat.machine.gpu_names import lookup

@@ -15,8 +15,6 @@ from compat.formats.listing import Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import texts_of_code
 from compat.formats.project.draft import Draft
-from compat.formats.project.edit import Project
-from compat.formats.project.toml_edit import TomlFile
 from compat.formats.python_images import PythonImages
 from compat.formats.registry import Commands, Format
 from compat.records import replace
@@ -109,6 +107,10 @@ class PythonScript(Format):
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         """Return the edit of the block; :class:`InputError` if the script has none, or two."""
+        # tomlkit takes 30 ms to import, and a check does not edit
+        from compat.formats.project.edit import Project
+        from compat.formats.project.toml_edit import TomlFile
+
         text = self.decode(path, content)
         block = _Block(path, text)
         if block.span is None:

@@ -17,9 +17,7 @@ from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import outside_requirements
 from compat.formats.project.draft import Draft
-from compat.formats.project.edit import Project
 from compat.formats.project.poetry import PoetryProject
-from compat.formats.project.toml_edit import TomlFile
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.file import decode, read_requirements
 from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
@@ -63,6 +61,10 @@ class Pyproject(Format):
         :class:`InputError` for dependencies computed by the build backend, for a local directory, and for what no tool of
         the project can express.
         """
+        # tomlkit takes 30 ms to import, and a check does not edit
+        from compat.formats.project.edit import Project
+        from compat.formats.project.toml_edit import TomlFile
+
         lock, file = lock_next_to(path), TomlFile(path, content)
         project = Project(file, project_of(file.root, file.places), lock.program if lock is not None else None)
         for change in changes:

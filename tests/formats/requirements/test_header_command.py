@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.requirements.compiled import is_harmless
+from compat.formats.requirements.file import is_harmless
 
 
 @pytest.mark.parametrize(
