@@ -16,7 +16,7 @@ from compat.diagnosis.explanations import between, explained
 from compat.diagnosis.frame_packages import version_of, where
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import raised
-from compat.diagnosis.stated import experience_findings, met
+from compat.diagnosis.stated import STATED, experience_findings, met
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
@@ -70,10 +70,11 @@ def diagnose(
     if fitting and fitting[0].verdict == "hit":
         return fitting
     if fitting and not _all_named(text, fitting[0], facts):
-        meant = explained(text, errors, order, facts, derived_findings(seen))
+        # a rule says who states the requirement
+        meant = [each for each in explained(text, errors, order, facts, derived_findings(seen)) if each.rule != STATED]
         first = tuple(each for each in meant if each.packages and None not in each.packages.values())
         if any(sighting.strength == _WHOLE for sighting in shown):
-            meant = tuple(each for each in meant if each in first or each.rule in general_rules())
+            meant = [each for each in meant if each in first or each.rule in general_rules()]
         # what concerns packages that the text or the environment names comes before a rule about others
         guesses = fitting[:_MOST_GUESSES] if first else fitting
         found = (*first, *guesses, *(each for each in meant if each not in first))

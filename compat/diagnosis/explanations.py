@@ -32,7 +32,7 @@ from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extensio
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import resolved
-from compat.diagnosis.stated import stated
+from compat.diagnosis.stated import STATED, stated
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
@@ -68,7 +68,7 @@ def explained(
     found = [finding for finding in found if finding.rule not in general_rules()] or found
     if not found:
         found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
-    elif found[0].rule in ("symptom-conflicting-requirements", "symptom-stated-requirement"):
+    elif found[0].rule in ("symptom-conflicting-requirements", STATED):
         listed = [*stated(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
         found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())

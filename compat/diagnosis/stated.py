@@ -120,6 +120,8 @@ def settings_in(text: str) -> Iterator[Fix]:
             yield Fix("config", None, None, f"the message says: {sentence}")
 
 
+STATED = "symptom-stated-requirement"
+"""The rule of findings about a release that a message requires."""
 _QUOTED = 140
 """Maximum number of characters quoted from a report."""
 _MOST = 4
@@ -150,7 +152,7 @@ def _finding(wanted: Wanted) -> Finding:
     by = " ".join(filter(None, (wanted.by, wanted.by_version)))
     asked = f"{by} requires {name}{spec}" if by else f"{name}{spec or ' in a newer release'} is required"
     return Finding(
-        rule="symptom-stated-requirement",
+        rule=STATED,
         origin="metadata",
         verdict="possible" if there is None or not spec else "hit",
         severity="error",
