@@ -29,6 +29,10 @@ ADAPTER_TASKS = ("lora", "qlora")
 """Tasks that train an adapter of peft."""
 OFFLINE_ALIASES = {"HF_HUB_OFFLINE": "TRANSFORMERS_OFFLINE"}
 """A variable and the one that huggingface_hub reads where the first is unset or empty."""
+LOCAL_MODEL = "local-model"
+"""The feature of a job whose model is a folder."""
+LOCAL_PATHS = ("/", "./", "../", "~")
+"""How the name of a model starts that is a folder and not a repository of the Hub."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
 """Mutually exclusive sharding methods: if one of them is known to be on, the others are off."""
 
@@ -161,6 +165,8 @@ class Facts:
         known = dict.fromkeys(self.workload.features_absent or (), False)
         on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
         known.update({name: False for name, answer in answers.items() if not answer})
+        if self.workload.model:
+            known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
         task = self.value("workload.task")
         if task in ADAPTER_TASKS:
             on.add("peft")

@@ -10,7 +10,7 @@ import pytest
 from compat.formats.described import parse_described
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
-from compat.rules.facts import IMPLIED, Facts
+from compat.rules.facts import IMPLIED, LOCAL_MODEL, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
@@ -26,7 +26,8 @@ def emitted() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
                 found |= {text for each in node.args for text in _texts(each)}
-    return found | {f"zero-{stage}" for stage in (1, 2, 3)}  # put together from the stage
+    # the stages are put together, and whether the model is a folder follows from its name
+    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL}
 
 
 def _name(function: ast.expr) -> str:
@@ -77,3 +78,13 @@ def test_an_exemption_asks_for_a_feature_to_be_off(workload: dict[str, object], 
     })  # fmt: skip
     document = {"distributions": [{"name": "vllm", "version": "0.9.0"}], "workload": workload}
     assert verdict_of(rule, Facts(parse_described(document, "x")[0])).word == verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("/models/Qwen3-8B", True), ("./out/checkpoint-10", True), ("~/models/x", True), ("Qwen/Qwen3-8B", False), (None, None)],
+)
+def test_a_model_that_is_a_folder(model: str | None, expected: bool | None) -> None:
+    workload = {} if model is None else {"model": model}
+    environment, _ = parse_described({"version": 1, "workload": workload}, "test")
+    assert Facts(environment).feature("local-model") is expected
