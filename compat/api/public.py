@@ -1,7 +1,7 @@
 """The public API: the commands as functions that return typed values.
 
 >>> import compat
->>> report = compat.check({"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]},
+>>> report = compat.check({"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.6.6.post1"}]},
 ...                       gpu="A100:2", task="grpo", features=["vllm"])
 >>> report.exit
 1

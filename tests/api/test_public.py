@@ -16,7 +16,7 @@ from compat.model import Accelerator, Distribution, Environment
 from tests.conftest import ROOT
 from tests.index.server import IndexServer
 
-FOUNDING = {"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]}
+FOUNDING = {"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.6.6.post1"}]}
 
 
 def test_the_documented_examples_run() -> None:
@@ -31,11 +31,11 @@ def test_the_documented_examples_run() -> None:
 def test_a_mapping_an_environment_and_a_file_give_one_answer(tmp_path: Path) -> None:
     file = tmp_path / "environment.json"
     file.write_text(json.dumps({"schema": "compat/environment/1", **FOUNDING}))
-    environment = Environment(distributions=(Distribution("trl", "0.14.0"), Distribution("vllm", "0.7.1")))
+    environment = Environment(distributions=(Distribution("trl", "0.14.0"), Distribution("vllm", "0.6.6.post1")))
     reports = [compat.check(subject, gpu="A100:2", task="grpo", features=["vllm"]) for subject in (FOUNDING, environment, file)]
     rules = [[finding.rule for finding in report.findings] for report in reports]
     assert rules[0] == rules[1] == rules[2]
-    assert "trl-grpo-vllm-below-0-7-2" in rules[0]
+    assert "trl-grpo-vllm-second-device" in rules[0]
     assert [report.exit for report in reports] == [1, 1, 1]
 
 
@@ -101,17 +101,17 @@ def test_a_plan_for_a_file_and_for_a_described_environment(tmp_path: Path, monke
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "requirements.txt"
-    file.write_text("trl==0.14.0\nvllm==0.7.1\n")
+    file.write_text("trl==0.14.0\nvllm==0.6.6.post1\n")
     packages = {
         "trl": {version: {"requires_python": ">=3.9"} for version in ("0.14.0", "0.15.0")},
-        "vllm": {version: {"requires_python": ">=3.9"} for version in ("0.7.1", "0.7.2")},
+        "vllm": {version: {"requires_python": ">=3.9"} for version in ("0.6.6.post1", "0.7.2")},
     }
     with IndexServer(packages) as server:
         job = {"gpu": "A100:2", "task": "grpo", "features": ["vllm"], "python_version": "3.11", "index_url": server.url}
         plans = [compat.fix(subject, **job) for subject in (file, FOUNDING)]  # type: ignore[arg-type]
     assert [[(each.name, each.after) for each in plan.changes] for plan in plans] == [[("vllm", "0.7.2")]] * 2
     assert all(plan.stands for plan in plans)
-    assert file.read_text() == "trl==0.14.0\nvllm==0.7.1\n"
+    assert file.read_text() == "trl==0.14.0\nvllm==0.6.6.post1\n"
 
 
 def test_what_is_planned_wrongly_raises() -> None:
