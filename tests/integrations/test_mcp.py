@@ -16,7 +16,7 @@ pytest.importorskip("mcp.server.mcpserver")
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-FOUNDING = {"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.7.1"}]}
+FOUNDING = {"distributions": [{"name": "trl", "version": "0.14.0"}, {"name": "vllm", "version": "0.6.6.post1"}]}
 Calls = Callable[[ClientSession], Awaitable[Any]]
 
 
@@ -45,7 +45,7 @@ def test_the_tools_are_listed_with_their_schemas(tmp_path: Path) -> None:
 
 
 def test_an_environment_a_file_and_a_text_are_judged(tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("trl==0.14.0\nvllm==0.7.1\n", encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("trl==0.14.0\nvllm==0.6.6.post1\n", encoding="utf-8")
     error = "ImportError: cannot import name 'AutoModelForVision2Seq' from 'transformers'\n\nverl==0.7.0\ntransformers==5.0.0\n"
     target = {"gpu": "A100:2", "task": "grpo", "features": ["vllm"]}
 
@@ -57,18 +57,18 @@ def test_an_environment_a_file_and_a_text_are_judged(tmp_path: Path) -> None:
                 ("check", {"path": "requirements.txt", **target}),
                 ("diagnose", {"text": error}),
                 ("rules", {"package": "vllm"}),
-                ("rules", {"rule": "trl-grpo-vllm-below-0-7-2"}),
+                ("rules", {"rule": "trl-grpo-vllm-second-device"}),
             )
         ]
 
     described, file, diagnosed, about, one = served(tmp_path, calls)
     for report in (described, file):
         assert report["exit"] == 1
-        assert "trl-grpo-vllm-below-0-7-2" in [each["rule"] for each in report["findings"] if each["verdict"] == "hit"]
+        assert "trl-grpo-vllm-second-device" in [each["rule"] for each in report["findings"] if each["verdict"] == "hit"]
     assert diagnosed["findings"][0]["packages"].keys() >= {"verl", "transformers"}
     assert len(about["rules"]) > 10
     assert all(any(text.startswith("vllm ") for text in each["with"]) for each in about["rules"])
-    assert one["rules"][0]["id"] == "trl-grpo-vllm-below-0-7-2"
+    assert one["rules"][0]["id"] == "trl-grpo-vllm-second-device"
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
