@@ -414,7 +414,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     else:
         start = who = asking
         newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
-    if lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
+    if known is None and lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
         text = f"import the module of {owner} that defines {lack.name} alone: a checkout's __init__.py often hides its error"
         newer = (*newer, Fix("config", text=text))
     fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))

@@ -405,7 +405,7 @@ def test_clocks_are_held_against_the_time_of_the_gathering(tmp_path: Path) -> No
     assert (finding.rule, finding.here) == ("fleet-clock", "+120 s on node2")
 
 
-@pytest.mark.parametrize(("form", "start"), [("markdown", "**1 error, 1 warning.**"), ("html", "<!doctype html>")])
+@pytest.mark.parametrize(("form", "start"), [("markdown", "**1 error, 1 info.**"), ("html", "<!doctype html>")])
 def test_other_forms_have_the_same_in_them_and_nothing_of_a_name_is_markup(
     tmp_path: Path, compat: Run, form: str, start: str
 ) -> None:

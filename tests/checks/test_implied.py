@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks import judged
 from compat.checks.questions import implied_by
-from compat.model import Accelerator, Distribution, Environment, Finding, Source
+from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 from compat.tables.declared import open_declared
@@ -48,7 +48,8 @@ def test_a_complete_list_implies_nothing() -> None:
 
 
 def test_a_pin_makes_a_question_of_a_rule_and_never_a_hit() -> None:
-    asked = questions(environment(sglang="0.5.8", torch="2.9.1"))["sglang-cudnn-conv3d-check"]
+    here = replace(environment(sglang="0.5.8", torch="2.9.1"), workload=Workload(model="Qwen/Qwen2.5-VL-7B-Instruct"))
+    asked = questions(here)["sglang-cudnn-conv3d-check"]
     assert asked.packages["nvidia-cudnn-cu12"] is None
     assert asked.unknown == ("distributions.nvidia-cudnn-cu12",)
     assert asked.here.endswith("nvidia-cudnn-cu12 9.10.2.21, which torch 2.9.1 requires")
