@@ -173,7 +173,8 @@ _VOCABULARY = {
                  "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
                  "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "prompt-tuning", "device-map",
                  "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate",
-                 "flash-attention", "vllm-lora", "local-model"),
+                 "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
+                 "vllm-async-scheduling"),
 }  # fmt: skip
 
 

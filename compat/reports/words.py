@@ -44,7 +44,7 @@ _KNOWN = frozenset({
     "pytorch-triton", "pytorch-triton-rocm", "pyzmq", "quanto", "qwen-vl-utils", "ray", "requests", "safetensors",
     "sageattention", "scikit-learn", "scipy", "sentence-transformers", "sentencepiece", "setfit", "setuptools",
     "sgl-kernel", "sglang", "sglang-kernel", "starlette", "tensorboard", "tensorboardx", "tensordict", "tensorflow",
-    "tensorrt", "tensorrt-llm", "text-generation-server", "tf-keras", "tiktoken", "timm", "tokenizers", "torch",
+    "tensorrt", "tensorrt-llm", "text-generation-server", "tf-keras", "tiktoken", "tilelang", "timm", "tokenizers", "torch",
     "torch-memory-saver", "torch-npu", "torch-tensorrt", "torch-xla", "torchao", "torchaudio", "torchcodec", "torchdata",
     "torchmetrics", "torchtitan", "torchtune", "torchvision", "transformer-engine", "transformer-engine-torch",
     "transformers", "triton", "triton-windows", "trl", "typer", "typing-extensions", "tyro", "unsloth", "unsloth-zoo",

@@ -101,12 +101,30 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
     if parser is not None:
         lora = truth(known.get("enable_lora", False))
         reading.draft.feature("vllm-lora", lora, COMMAND)
+        reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
+        reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
+        reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.record("quantization", method.lower())
     if known.get("distributed_executor_backend") == "ray":
         reading.draft.forget("launcher")
         reading.record("launcher", "ray")
+
+
+def _speculates(known: Mapping[str, object]) -> object:
+    """Whether vLLM drafts tokens with a model or a head: by the JSON of a method, or by one option for each of its keys."""
+    values = [value for name, value in known.items() if name.partition(".")[0] in ("speculative_config", "sc")]
+    if UNKNOWN in values:
+        return UNKNOWN
+    return bool(values) and not any(word in str(value) for value in values for word in ("ngram", "suffix"))
+
+
+def _switched(known: Mapping[str, object], name: str) -> object:
+    """Whether a switch is on; without it, the release and the model decide."""
+    if f"no_{name}" in known:
+        return False
+    return truth(known[name]) if name in known else UNKNOWN
 
 
 _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",

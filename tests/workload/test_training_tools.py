@@ -83,6 +83,21 @@ def test_vllm_servers(line: str, expected: tuple[Any, ...], tmp_path: Path) -> N
     assert "vllm" in (found.workload.features or ())
 
 
+@pytest.mark.parametrize(("options", "on", "off"), [
+    ("", (), ("vllm-speculative",)),
+    ("""--speculative-config '{"method": "mtp", "num_speculative_tokens": 2}'""", ("vllm-speculative",), ()),
+    ("""-sc '{"method": "ngram"}'""", (), ("vllm-speculative",)),
+    ("-sc.method mtp --no-async-scheduling", ("vllm-speculative",), ("vllm-async-scheduling",)),
+    ("--enable-prefix-caching --speculative-config '$DRAFT'", ("vllm-prefix-caching",), ()),
+    ("--no-enable-prefix-caching --async-scheduling", ("vllm-async-scheduling",), ("vllm-prefix-caching", "vllm-speculative")),
+])  # fmt: skip
+def test_what_vllm_does_beyond_plain_decoding(options: str, on: tuple[str, ...], off: tuple[str, ...], tmp_path: Path) -> None:
+    found = read(f"vllm serve Qwen/Q {options}", tmp_path).workload
+    ours = {"vllm-speculative", "vllm-prefix-caching", "vllm-async-scheduling"}
+    assert ours.intersection(found.features or ()) == set(on)
+    assert ours.intersection(found.features_absent or ()) == set(off)
+
+
 def test_only_vllms_own_server_serves_the_openai_interface(tmp_path: Path) -> None:
     assert "openai-server" in (read("vllm serve Qwen/Q", tmp_path).workload.features or ())
     assert "openai-server" in (read("trl vllm-serve --model Qwen/Q", tmp_path).workload.features_absent or ())
