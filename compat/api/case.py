@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from compat.api.commands import Options
-from compat.api.machine import read_machine
 from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
 from compat.checks import named_devices
 from compat.checks.choices import Requested, one_by_one
@@ -15,7 +14,6 @@ from compat.formats.listing import Listing
 from compat.formats.project.config import ProjectConfig, Target
 from compat.formats.registry import format_of, read_content
 from compat.index import Index
-from compat.machine.interpreter import default_target, target_at
 from compat.model import Environment, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
@@ -119,6 +117,8 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index], part: 
         return described_case(*read_described(options.one("environment") or ""), options)
     if options.flag("target"):
         raise InputError("--target needs a file or --environment; installed packages are always planned for this machine")
+    from compat.api.machine import read_machine
+    from compat.machine.interpreter import default_target, target_at
 
     python = options.one("python")
     place = target_at(python) if python else default_target(os.environ)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from packaging.version import Version
+
 from compat.api.commands import Options
 from compat.api.targets import stated, threshold_code
 from compat.checks import judged, named_devices
@@ -254,9 +256,9 @@ _FEW = 6
 
 
 def later_patches(text: str, found: Diagnosis) -> tuple[str, ...]:
-    """Notes on later patch releases of the packages that an unexplained text is about: they mend what broke in a series.
+    """Notes on later patch releases of the packages involved in an error that nothing explains: patch releases fix regressions.
 
-    The packages are those of the frames, the one that failed first, or else the few that the text names with a release.
+    The packages are those of the frames, innermost first, or, without frames, the few whose releases are known.
     """
     copies = {copy.name: copy.version for copy in found.environment.distributions or () if copy.version and is_release(copy)}
     frames = [distribution_of_module(name) for error in found.errors for name in reversed(meeting(error))]
@@ -273,7 +275,7 @@ def _newest_of_series(name: str, version: str) -> str | None:
     if package is None or not is_version(release) or package.place(release) is None:
         return None
     same = [each.version for each in package.releases if each.yanked is None and series_of(each.version) == series_of(release)]
-    newest = max((each for each in same if not re.search(r"[a-z]", each.replace(".post", ""))), key=key_of, default=None)
+    newest = max((each for each in same if not Version(each).is_prerelease), key=key_of, default=None)
     return newest if newest is not None and key_of(newest) > key_of(release) else None
 
 

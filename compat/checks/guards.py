@@ -142,7 +142,7 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
         packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
         missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if runs else _FOLDED,
-        fixes=(*tolerant(row.package, row.reach, copy.version or "", facts), *_fixes(row.condition, facts)),
+        fixes=(*_tolerant(row, copy, facts), *_fixes(row.condition, facts)),
         here="; ".join((f"{copy.name} {copy.version}", *known_in_words((row.condition,), facts))),
     )  # fmt: skip
 
@@ -166,6 +166,10 @@ def _why(row: Refusal, copy: Distribution, place: str, by: str) -> str:
 
 
 _LONGEST = 180
+
+
+def _tolerant(row: Refusal, copy: Distribution, facts: Facts) -> Iterator[Fix]:
+    return tolerant(row.package, row.reach, copy.version or "", facts) if _is_of_gpus(row) else iter(())
 
 
 def tolerant(package: str, reach: tuple[str, ...], installed: str, facts: Facts) -> Iterator[Fix]:
@@ -198,9 +202,12 @@ def _accepts(package: str, reach: tuple[str, ...], version: str, facts: Facts) -
 
 
 def _of_gpus(package: str, reach: tuple[str, ...], version: str) -> list[Refusal]:
-    """The guards of a release for one use that depend on the compute capability alone."""
-    rows = (row for row in open_once().of(package, version) if row.reach == reach)
-    return [row for row in rows if {test.fact for test in fact_tests(row.condition)} == {"capability"}]
+    return [row for row in open_once().of(package, version) if row.reach == reach and _is_of_gpus(row)]
+
+
+def _is_of_gpus(row: Refusal) -> bool:
+    """Whether a guard depends on the compute capability alone."""
+    return {test.fact for test in fact_tests(row.condition)} == {"capability"}
 
 
 def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:

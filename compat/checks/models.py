@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import nearest_fixes
+from compat.checks.guards import ENGINES
 from compat.checks.interfaces import releases_in
 from compat.interfaces.architectures import Support, support
 from compat.interfaces.at_once import place_of
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from compat.workload.model_files import ModelSize
 
 
-_ENGINES = ("vllm", "sglang")
 _SERVED = (None, "serve", "inference")
 
 
@@ -43,8 +43,8 @@ def _unsupported(model: Family, name: str | None, environment: Environment) -> I
     installed = releases_in(environment, images=True)
     work = environment.workload or Workload()
     served = work.task in _SERVED or "vllm" in (work.features or ())
-    engines = [engine for engine in _ENGINES if engine in installed and served]
-    lacking = [engine for engine in engines if _lacks(engine, model.architectures, installed[engine])]
+    engines = [engine for engine in ENGINES if engine in installed and served]
+    lacking = {engine: found for engine in engines if (found := _lacks(engine, model.architectures, installed[engine]))}
     # an engine that implements the model may have its configuration as well
     by_transformers = not engines or bool(lacking) or work.task not in _SERVED
     if "transformers" in installed and by_transformers and not model.own_code:
@@ -52,11 +52,9 @@ def _unsupported(model: Family, name: str | None, environment: Environment) -> I
         if (found := _lacks("transformers", model.types, version)) is not None:
             kinds = " or ".join(model.types)
             yield _finding("transformers", version, found, name, f"the model type {kinds}", kinds)
-    for engine in lacking:
-        found = _lacks(engine, model.architectures, installed[engine])
-        if found is not None:
-            needed = " or ".join(model.architectures)
-            yield _finding(engine, installed[engine], found, name, needed, needed)
+    needed = " or ".join(model.architectures)
+    for engine, found in lacking.items():
+        yield _finding(engine, installed[engine], found, name, needed, needed)
 
 
 def _lacks(package: str, names: tuple[str, ...], version: str) -> Support | None:
@@ -72,7 +70,7 @@ def _lacks(package: str, names: tuple[str, ...], version: str) -> Support | None
 
 
 def _finding(package: str, version: str, found: Support, name: str | None, what: str, model: str) -> Finding:
-    of_engine = package in _ENGINES
+    of_engine = package in ENGINES
     why = "No registry in the published source of this release has it. It rejects the model, wherever its files come from."
     if of_engine:
         why = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 
+from compat.checks.guards import ENGINES
 from compat.model import Environment, Finding
 from compat.records import replace
 
@@ -25,7 +26,6 @@ _LAUNCHERS = ("accelerate", "deepspeed", "ray")
 
 
 _TRAINERS = frozenset(("sft", "dpo", "orpo", "kto", "cpo", "bco", "reward", "grpo", "rloo", "online-dpo", "ppo"))
-_ENGINES = ("vllm", "sglang")
 _OTHER_LIBRARIES = frozenset((
     "setfit", "lightning", "pytorch-lightning", "lightning-utilities", "torchmetrics", "onnxruntime", "onnxruntime-gpu",
     "litellm",
@@ -80,7 +80,7 @@ def _by_task(environment: Environment, errors: list[Finding]) -> tuple[str, Mapp
     workload = environment.workload
     task, features = (workload.task or "", workload.features or ()) if workload is not None else ("", ())
     installed = {copy.name for copy in environment.distributions or ()}
-    engines = [name for name in _ENGINES if name in installed]
+    engines = [name for name in ENGINES if name in installed]
     if task in _TRAINERS:
         what, foreign = "The trainer", _OTHER_LIBRARIES
     elif task == "serve" and engines:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from compat.api.commands import Options
 from compat.api.inputs import read_subject
-from compat.api.machine import read_machine
-from compat.api.probe import probe
 from compat.api.targets import command_of, stated
 from compat.checks import named_devices
-from compat.cli.probe import interpreter, seconds_of
 from compat.errors import InputError, printable
-from compat.machine.node import KEY, Node, probed_of, read_node
 from compat.model import Environment
 from compat.output.stream import dumped, emit_json
-from compat.probe.request import COULD_NOT_RUN, QUICK, ProbeResult, Request
-from compat.probe.session import NoTorch, meeting_at, probe_nodes
 from compat.records import replace
 from compat.rules.compiled import open_matrix
-from compat.rules.facts import visible
+
+if TYPE_CHECKING:
+    from compat.probe.request import ProbeResult
 
 
 def run(options: Options) -> int:
@@ -56,6 +53,9 @@ def run(options: Options) -> int:
 def _write_node(options: Options) -> int:
     """Write this machine to ``HOST.json`` in a folder, atomically by renaming a temporary file."""
     import re
+
+    from compat.api.machine import read_machine
+    from compat.machine.node import KEY, Node, probed_of, read_node
 
     folder = options.one("output") or ""
     if options.operands or options.flag("pasted"):
@@ -94,12 +94,20 @@ class _Probing:
 
     def __init__(self, options: Options) -> None:
         """Raises :class:`InputError` for an invalid rendezvous address, number of nodes, timeout or interpreter."""
+        from compat.cli.probe import interpreter, seconds_of
+        from compat.probe.session import meeting_at
+
         self.python = interpreter(options.one("python"))
         self.limit = seconds_of(options.one("timeout"), 120.0) / 2
         where = options.one("rendezvous")
         self.meeting = None if where is None else meeting_at(where, options.one("nodes"), self.limit / 2)
 
     def run(self, environment: Environment) -> tuple[ProbeResult, ...]:
+        from compat.api.probe import probe
+        from compat.probe.request import COULD_NOT_RUN, QUICK, ProbeResult, Request
+        from compat.probe.session import NoTorch, probe_nodes
+        from compat.rules.facts import visible
+
         found: tuple[ProbeResult, ...] = ()
         if self.meeting is not None:
             found = probe_nodes(self.python, self.meeting, len(visible(environment).accelerators or ()))

@@ -13,7 +13,6 @@ from compat.errors import InputError, Undecided, printable
 from compat.formats.edit.files import Edit, apply, edits_difference, merged
 from compat.formats.registry import Commands
 from compat.model import Finding, Report
-from compat.output.html.plan import plan_page
 from compat.output.plan import shown_plan
 from compat.output.stream import emit, emit_json
 from compat.records import replace
@@ -131,6 +130,8 @@ def _notes(found: Repair) -> tuple[str, ...]:
 
 
 def _page(found: Repair) -> str:
+    from compat.output.html.plan import plan_page
+
     case, plan, steps = found.case, found.plan, found.written
     return plan_page(
         plan, found.errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,

@@ -103,6 +103,7 @@ class Refusals:
         self._index: dict[str, tuple[int, int]] = marshal.loads(content[8:start])
         self._content, self._start = content, start
         self._known: dict[tuple[str, str], tuple[Refusal, ...]] = {}
+        self._rows: dict[str, list[Any]] = {}
 
     @property
     def packages(self) -> frozenset[str]:
@@ -118,13 +119,13 @@ class Refusals:
     def _of(self, package: str, version: str) -> Iterator[Refusal]:
         if package not in self._index or not is_version(version):
             return
-        first, end = self._index[package]
         at = key_of(version.partition("+")[0])
         if at[5] != _RELEASED:
             return
-        for runs, module, function, kind, error, reach, condition, message in marshal.loads(
-            self._content[self._start + first : self._start + end]
-        ):
+        if package not in self._rows:
+            first, end = self._index[package]
+            self._rows[package] = marshal.loads(self._content[self._start + first : self._start + end])
+        for runs, module, function, kind, error, reach, condition, message in self._rows[package]:
             if any(low <= at <= high for low, high in runs):
                 yield Refusal(package, module, function, kind, error, reach, _opened(condition), message)
 

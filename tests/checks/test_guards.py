@@ -16,6 +16,17 @@ from compat.rules.facts import Facts
 NAMES = frozenset(
     ("peft", "torchao", "torch", "xformers", "unsloth", "accelerate", "transformers", "vllm", "trl", "gptqmodel", "requests")
 )
+
+
+def needing(package: str, releases: str, method: str, least: int) -> dict[str, str]:
+    """The row of a quantization method with a minimum compute capability, such as 75."""
+    return {
+        "package": package, "releases": releases, "module": f"{package}.q.{method}", "function": "Config.get_min_capability",
+        "kind": "raise", "error": "ValueError", "reach": f"quantization={method}",
+        "condition": f"torch.cuda.get_device_capability() < {divmod(least, 10)}", "message": f"Minimum capability: {least}.",
+    }  # fmt: skip
+
+
 ROWS = [
     {
         "package": "peft", "releases": "0.19.0..0.21.2", "module": "peft.import_utils", "function": "is_torchao_available",
@@ -41,26 +52,10 @@ ROWS = [
         "condition": "_vllm_available and not (Version('0.10.2') <= Version(_vllm_version) <= Version('0.12.0'))",
         "message": "TRL currently supports vLLM versions from 0.10.2 to 0.12.0.",
     },
-    {
-        "package": "vllm", "releases": "0.3.0..0.9.0", "module": "vllm.q.awq", "function": "AWQConfig.get_min_capability",
-        "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
-        "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
-    },
-    {
-        "package": "vllm", "releases": "0.4.2..0.5.0.post1", "module": "vllm.q.fp8", "function": "Fp8Config.get_min_capability",
-        "kind": "raise", "error": "ValueError", "reach": "quantization=fp8",
-        "condition": "torch.cuda.get_device_capability() < (8, 9)", "message": "Minimum capability: 89.",
-    },
-    {
-        "package": "vllm", "releases": "0.5.1..0.13.0", "module": "vllm.q.fp8", "function": "Fp8Config.get_min_capability",
-        "kind": "raise", "error": "ValueError", "reach": "quantization=fp8",
-        "condition": "torch.cuda.get_device_capability() < (8, 0)", "message": "Minimum capability: 80.",
-    },
-    {
-        "package": "sglang", "releases": "0.4.0..0.5.23", "module": "sglang.q.awq", "function": "AWQConfig.get_min_capability",
-        "kind": "raise", "error": "ValueError", "reach": "quantization=awq",
-        "condition": "torch.cuda.get_device_capability() < (7, 5)", "message": "Minimum capability: 75.",
-    },
+    needing("vllm", "0.3.0..0.9.0", "awq", 75),
+    needing("vllm", "0.4.2..0.5.0.post1", "fp8", 89),
+    needing("vllm", "0.5.1..0.13.0", "fp8", 80),
+    needing("sglang", "0.4.0..0.5.23", "awq", 75),
     {
         "package": "trl", "releases": "0.29.0..1.9.2", "module": "trl.generation.vllm_client", "function": "",
         "kind": "raise", "error": "ModuleNotFoundError", "reach": "trainer=grpotrainer|trainer=rlootrainer",
