@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.changed_names import PLAIN, of_one_package, option
+from compat.diagnosis.changed_names import PLAIN, is_telling, of_one_package, option
+from compat.diagnosis.contemporaries import written_for
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of, where
 from compat.diagnosis.missing_names import home
 from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.diagnosis.raised_messages import origin_of, span_of
-from compat.interfaces.changes import EXTENDS, READS, SETS, Change, foreign
+from compat.interfaces.changes import EXTENDS, FIELD, READS, SETS, Change, changes, foreign
+from compat.interfaces.changes import MEMBER as MEMBER_OF
 from compat.model import Finding, Fix
 from compat.rules.facts import Facts
 from compat.versions import is_version, key_of
@@ -38,6 +40,30 @@ def of_others(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
         return [_added(added, lack, error, facts)]
     put = _of_one([each for each in found if each.kind == SETS and _is_meant(each, lack, error, facts)], error, facts)
     return [_set(put[0], lack, error, facts)] if put else []
+
+
+def of_reader(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for an attribute that an installed package reads of objects of others, whoever has it."""
+    reader = _reader(foreign().of(lack.name), lack, error, facts) if lack.kind == MEMBER else None
+    return [_read(reader, lack, error, facts)] if reader is not None else []
+
+
+def _reader(found: Sequence[Change], lack: Lack, error: RaisedError, facts: Facts) -> Change | None:
+    """Return the only installed package that reads an attribute of objects of others in its release, and not in all.
+
+    Of several the one in the traceback is meant; without one the name has to be telling.
+    """
+    own = home(lack.owner, modules_of(error)) if lack.owner else None
+    reading = [
+        each for each in found
+        if each.kind == READS and version_of(each.package, facts) in each.has
+        if own is None or distribution_of_module(own) != each.package
+    ]  # fmt: skip
+    shown = _packages_of(error)
+    in_frames = [each for each in reading if each.package in shown]
+    if in_frames or not is_telling(lack.name) or lack.owner in PLAIN:
+        return min(in_frames, key=lambda each: shown.index(each.package), default=None)
+    return reading[0] if len(reading) == 1 else None
 
 
 def _is_meant(put: Change, lack: Lack, error: RaisedError, facts: Facts) -> bool:
@@ -104,6 +130,33 @@ def _set(put: Change, lack: Lack, error: RaisedError, facts: Facts) -> Finding:
         f"{'; '.join((why, *read))}. The object was made or loaded without that code, or another release of it ran.",
         {name: version_of(name, facts) for name in dict.fromkeys((package, *readers))}, fixes, error,
     )  # fmt: skip
+
+
+def _read(reads: Change, lack: Lack, error: RaisedError, facts: Facts) -> Finding:
+    """Return the finding for an attribute that a package reads, and that a class of another package does not have."""
+    reader, version = reads.package, version_of(reads.package, facts)
+    owner = _owner(lack, reader, error, facts)
+    moved = without_reading(lack.name, reader, version)
+    fixes = [] if moved is None else [moved]
+    if owner is not None:
+        text = f"a release of {owner} whose {lack.owner} has {lack.name}"
+        fixes.append(written_for(reader, owner, facts) or Fix("pin", owner, None, text, None))
+    return _finding(
+        f"{reader} {version} reads {lack.name}, and this {lack.owner or 'object'} does not have it",
+        f"By its published source, {reader} reads it in {reads.module} {span_of(reads.has, reads.known)}. The releases do not "
+        f"match: {reader} was written for an older or a newer {owner or 'release of the package that defines the class'}.",
+        {name: version_of(name, facts) for name in (reader, owner) if name}, fixes, error,
+    )  # fmt: skip
+
+
+def _owner(lack: Lack, reader: str, error: RaisedError, facts: Facts) -> str | None:
+    """Return the package of the class, or else the only other installed one with a class that has or had the attribute."""
+    module = home(lack.owner, modules_of(error)) if lack.owner else None
+    if module is not None:
+        return distribution_of_module(module)
+    found = {each.package for each in changes().of(lack.name) if each.kind in (MEMBER_OF, FIELD)} - {reader}
+    installed = [name for name in found if version_of(name, facts) is not None]
+    return installed[0] if len(installed) == 1 else None
 
 
 def _packages_of(error: RaisedError) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import changed
-from compat.diagnosis.foreign_attributes import of_bare_name, of_others, without_reading
+from compat.diagnosis.contemporaries import published_after, written_for
+from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader, without_reading
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     called,
@@ -127,7 +128,7 @@ def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: F
         return found
     if _older(lack, error, facts) is not None:
         return []
-    return of_others(lack, error, facts) or of_own_class(None, lack, error, facts)
+    return of_others(lack, error, facts) or of_own_class(None, lack, error, facts) or of_reader(lack, error, facts)
 
 
 def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -377,6 +378,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
 def _newer(asking: str, owner: str, member: str, facts: Facts) -> Fix:
     """Return the release of ``asking`` to move to: one that does not read the member, if the tables show which."""
     known = without_reading(member, asking, version_of(asking, facts)) if member else None
+    known = known or published_after(asking, owner, facts)
     return known or Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}")
 
 
@@ -417,7 +419,9 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
     if known is None and lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
         text = f"import the module of {owner} that defines {lack.name} alone: a checkout's __init__.py often hides its error"
         newer = (*newer, Fix("config", text=text))
-    fixes: tuple[Fix, ...] = (*newer, Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None))
+    then = None if asking is None else written_for(asking, owner, facts)
+    then = then or Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None)
+    fixes: tuple[Fix, ...] = (*newer, then)
     why = "The message alone does not show which of the two has to change."
     version, sure = version_of(owner, facts), False
     if known is not None and known.package == owner and (version is None or known.lacked_by(version)):

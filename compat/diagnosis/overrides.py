@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, option, owner_of_method
+from compat.diagnosis.contemporaries import published_after
 from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
 from compat.diagnosis.missing_names import CONFIGURATIONS, Named, home, of_configuration, of_inherited
 from compat.diagnosis.named_releases import of_keyword
@@ -244,7 +245,9 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
         f"a newer version of {owner.replace('another class', 'that')} (for a model with its own code: its latest revision)",
     )
     if own is not None:
-        newer = Fix("upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}")
+        newer = published_after(own, "transformers", facts) or Fix(
+            "upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}"
+        )
     spec = f"<{gain.since}"
     text = f"the releases before {method} got {gain.parameter}" if gain.passed else f"the releases that do not ask for {method}"
     older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')

@@ -62,7 +62,9 @@ def test_the_releases_of_the_reader_that_no_longer_read_it() -> None:
 
 def test_an_attribute_of_the_class_of_another_package_is_not_foreign() -> None:
     """verl sets model_executor on an engine of vllm, whose class has it in other releases."""
-    assert said(lacks("LLMEngine", "model_executor") + "\n", with_release("verl", "0.8.0")) == []
+    (finding,) = said(lacks("LLMEngine", "model_executor") + "\n", with_release("verl", "0.8.0"))
+    assert finding.title == "verl 0.8.0 reads model_executor, and this LLMEngine does not have it"
+    assert said(lacks("LLMEngine", "model_executor") + "\n") == []
 
 
 def test_the_line_that_failed_is_of_another_package_than_the_class_of_that_name() -> None:
@@ -70,3 +72,26 @@ def test_the_line_that_failed_is_of_another_package_than_the_class_of_that_name(
     frame = '  File "/v/lib/python3.11/site-packages/transformers/models/qwen2_vl/modeling_qwen2_vl.py", line 1, in forward\n    q / math.sqrt(self.head_dim)\n'
     found = said(f"Traceback (most recent call last):\n{frame}{lacks('VisionAttention', 'head_dim')}\n")
     assert all("sglang" not in finding.packages for finding in found)
+
+
+def test_what_an_installed_package_reads_of_a_class_that_never_had_it() -> None:
+    """The classes of transformers that have this are others: BartFlashAttention2 up to 4.52.4, and so on."""
+    both = Environment(distributions=(Distribution("transformers", "4.54.0"), Distribution("verl", "0.4.1")))
+    (finding,) = said(lacks("Qwen2_5_VLAttention", "_flash_attn_uses_top_left_mask") + "\n", both)
+    assert finding.title == "verl 0.4.1 reads _flash_attn_uses_top_left_mask, and this Qwen2_5_VLAttention does not have it"
+    assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes] == [
+        ("upgrade", "verl", ">=0.6.0"),
+        ("downgrade", "transformers", "<=4.52.4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "version"),
+    [
+        ("Qwen2_5_VLAttention", "_flash_attn_uses_top_left_mask", "0.6.0"),  # it does not read this
+        ("dict", "_flash_attn_uses_top_left_mask", "0.4.1"),
+        ("Qwen2_5_VLAttention", "_no_such_name_anywhere", "0.4.1"),
+    ],
+)
+def test_nothing_is_read(owner: str, name: str, version: str) -> None:
+    assert said(lacks(owner, name) + "\n", with_release("verl", version)) == []
