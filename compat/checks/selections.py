@@ -149,6 +149,10 @@ class _Checker:
         )  # fmt: skip
         more = derived_findings(environment, suspects) if settled is None else ()
         found = deduplicated((*rules.judge(seen_by_torch(environment), self._matrix, only, self._answers), *more))
+        if known.workload is not None and any(each.severity == "error" for each in found):
+            from compat.checks.unused import softened
+
+            found = softened(environment, found)
         by_name = {entry.distribution.name: entry for entry in reversed(entries)}
         located = tuple(self._in_file(finding, by_name) for finding in found)
         return _Selection(mask, tuple(platforms), (*located, *(settled or ())))

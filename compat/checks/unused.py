@@ -33,6 +33,12 @@ _OTHER_LIBRARIES = frozenset((
 """Packages that transformers, trl, peft, accelerate, vLLM and SGLang do not import."""
 _OF_TRAINING = frozenset(("peft", "trl", "unsloth", "unsloth-zoo"))
 """Packages that vLLM and SGLang do not import."""
+_QUANTIZERS = {"autoawq": "AWQ", "auto-gptq": "GPTQ", "gptqmodel": "GPTQ or AWQ"}
+"""Packages that transformers imports for models that they quantized; where peft does for other models, a rule says so."""
+_QUANTIZED = ("awq", "gptq")
+_LOADING = _TRAINERS | {"lora", "qlora", "train", "pretrain", "inference"}
+_OF_LIGHTNING = ("litgpt", "nemo-toolkit")
+"""Libraries whose trainers are those of lightning."""
 
 
 def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -42,26 +48,26 @@ def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[F
     if not errors or workload is None:
         return findings
     if workload.code or workload.program:
-        what, unused = _by_script(environment, errors)
+        unused = _by_script(environment, errors)
     else:
-        what, unused = _by_task(environment, errors)
+        unused = _by_task(environment, errors)
     return tuple(
-        replace(each, severity="warning", why=f"{each.why} {what} does not import {unused[each.rule]}, directly or indirectly.")
+        replace(each, severity="warning", why=f"{each.why} {unused[each.rule]}")
         if each in errors and each.rule in unused else each
         for each in findings
     )  # fmt: skip
 
 
-def _by_script(environment: Environment, errors: list[Finding]) -> tuple[str, Mapping[str, str]]:
-    """The script and, by the rule of an error, the package that it does not come to."""
+def _by_script(environment: Environment, errors: list[Finding]) -> Mapping[str, str]:
+    """What says, by the rule of an error, that the script does not come to its package."""
     if environment.folders is None or environment.started:  # a script that runs already must not wait for its files to be read
-        return "", {}
+        return {}
     from compat.checks.requirements import CUDA_LIBRARIES
     from compat.checks.running import script_of
 
     script, workload = script_of(environment), environment.workload
     if script is None or workload is None or script.starts_others():
-        return "", {}
+        return {}
     used = {*_LAUNCHERS, *(workload.features or ()), _USED_BY.get(workload.quantization or "", ""), *_ALWAYS_USED}
     unused: dict[str, str] = {}
     for each in errors:
@@ -72,25 +78,32 @@ def _by_script(environment: Environment, errors: list[Finding]) -> tuple[str, Ma
                 unused[each.rule] = name
         if (absent := _absent_module(each)) and not script.asks_for(absent):
             unused[each.rule] = absent
-    return os.path.basename(workload.script or "the script"), unused
+    what = os.path.basename(workload.script or "the script")
+    return {rule: _unimported(what, name) for rule, name in unused.items()}
 
 
-def _by_task(environment: Environment, errors: list[Finding]) -> tuple[str, Mapping[str, str]]:
-    """What runs a job whose code is unknown and, by the rule of an error, the package that this does not import."""
+def _by_task(environment: Environment, errors: list[Finding]) -> Mapping[str, str]:
+    """What says, by the rule of an error, that what runs this task does not import its package."""
     workload = environment.workload
     task, features = (workload.task or "", workload.features or ()) if workload is not None else ("", ())
     installed = {copy.name for copy in environment.distributions or ()}
-    engines = [name for name in ENGINES if name in installed]
-    if task in _TRAINERS:
-        what, foreign = "The trainer", _OTHER_LIBRARIES
-    elif task == "serve" and engines:
-        what, foreign = "The server", _OTHER_LIBRARIES | _OF_TRAINING
-    else:
-        return "", {}
-    return what, {
-        each.rule: name for each in errors for name, version in each.packages.items()
-        if version and name in foreign and name not in features
+    reasons: dict[str, str] = {}
+    if task in _TRAINERS and installed.isdisjoint(_OF_LIGHTNING):
+        reasons = {name: _unimported("The trainer", name) for name in _OTHER_LIBRARIES}
+    elif task == "serve" and not installed.isdisjoint(ENGINES):
+        reasons = {name: _unimported("The server", name) for name in (*_OTHER_LIBRARIES, *_OF_TRAINING, *_QUANTIZERS)}
+    if task in _LOADING and workload is not None and workload.quantization not in _QUANTIZED:
+        reasons |= {
+            name: f"Jobs only import {name} for models quantized with {method}." for name, method in _QUANTIZERS.items()
+        }
+    return {
+        each.rule: reasons[name] for each in errors for name, version in each.packages.items()
+        if version and name in reasons and name not in features
     }  # fmt: skip
+
+
+def _unimported(what: str, name: str) -> str:
+    return f"{what} does not import {name}, directly or indirectly."
 
 
 def _absent_module(finding: Finding) -> str:

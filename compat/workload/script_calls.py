@@ -42,7 +42,11 @@ _PROMPTS = {
     "MultitaskPromptTuningConfig": "prompt-tuning",
 }  # fmt: skip
 """Configurations of peft that learn a prefix of the cache, or of the prompt."""
-_LIBRARIES = ("transformers", "unsloth", "peft", "trl", "auto_gptq", "awq", "optimum", "liger_kernel", "swift", "modelscope")
+_LIBRARIES = (
+    "transformers", "unsloth", "peft", "trl", "auto_gptq", "gptqmodel", "awq", "optimum", "liger_kernel", "swift", "modelscope",
+)  # fmt: skip
+_QUANTIZERS = {"awq": "awq", "auto_gptq": "gptq", "gptqmodel": "gptq"}
+"""Libraries that quantize a model, or load a quantized one, with the method."""
 
 
 class Calls:
@@ -149,6 +153,8 @@ class Calls:
             self._options(call, None)
             if known in _BF16_BY_DEFAULT and call.whole and call.keywords.keys().isdisjoint(_PRECISION):
                 self._without_precision.append(call)
+        elif call.root in _QUANTIZERS and call.name in ("from_pretrained", "from_quantized", "load"):
+            self._quantized(call)
         elif call.name == "from_pretrained":
             self._loaded(call)
         elif call.dotted is not None and call.dotted in _EXACT:
@@ -199,6 +205,11 @@ class Calls:
         value = call.keywords.get("torch_dtype", call.keywords.get("dtype"))
         if value is not None:
             self._data_types.append((value, call.origin, call.conditional))
+
+    def _quantized(self, call: _Call) -> None:
+        self._draft.record("quantization", _QUANTIZERS[call.root], call.origin, tentative=call.conditional)
+        self._inference.append(lambda: self._infers("inference", call))
+        self._loaded(call)
 
     def _vllm(self, call: _Call) -> None:
         if call.name in ("LLM", "AsyncEngineArgs", "EngineArgs"):

@@ -24,7 +24,6 @@ _BITS = ("quantization=4bit", "quantization=8bit")
 _QUANTIZERS = (
     "awq", "gptq", "torchao", "hqq", "aqlm", "eetq", "quanto", "higgs", "vptq", "mxfp4", "bitnet", "compressed-tensors",
 )  # fmt: skip
-_LORA = ("task=lora", "feature=peft")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ ROWS = (
         for name in _QUANTIZERS
     ),
     Way("transformers", r"deepspeed", r"HfDeepSpeedConfig\.__init__", _DEEPSPEED),
-    Way("peft", r"import_utils", r"is_(auto_gptq|gptqmodel|torchao)_available", _LORA),
     Way("peft", r"import_utils", r"is_bnb_4bit_available", ("quantization=4bit", "task=qlora")),
     Way("trl", r"import_utils", r"is_vllm_available", ("feature=vllm",)),
     Way("accelerate", r"accelerator", r"Accelerator\.__init__", _DEEPSPEED, r"deepspeed_plugin|not is_mlu_available\(\)"),

@@ -15,6 +15,7 @@ def severities(packages: dict[str, str], **facts: object) -> dict[str, str]:
 
 SETFIT = {"setfit": "1.0.3", "huggingface-hub": "0.24.0"}
 PEFT = {"peft": "0.17.0", "transformers": "5.1.0"}
+AWQ = {"autoawq": "0.2.9", "transformers": "4.57.1", "peft": "0.17.1"}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,10 @@ PEFT = {"peft": "0.17.0", "transformers": "5.1.0"}
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "serve", "warning"),
         (PEFT, "peft-hybrid-cache-transformers-5", "serve", "error"),  # by transformers, maybe with an adapter
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "grpo", "error"),
+        ({**AWQ, "peft": "0.19.1"}, "surface-autoawq-transformers", "sft", "warning"),
+        (AWQ, "autoawq-gelu-tanh-peft", "lora", "error"),
+        ({**AWQ, "vllm": "0.11.0"}, "surface-autoawq-transformers", "serve", "warning"),
+        (AWQ, "autoawq-gelu-tanh", None, "warning"),  # a model quantized with AWQ is presumed
     ],
 )
 def test_an_import_error_of_a_package_that_the_task_does_not_import_is_a_warning(
@@ -44,3 +49,16 @@ def test_it_says_what_does_not_import_it() -> None:
     }
     (finding,) = (each for each in compat.check(described, task="sft").findings if each.rule == "setfit-hub-datasetfilter")
     assert finding.why.endswith("The trainer does not import setfit, directly or indirectly.")
+
+
+@pytest.mark.parametrize(
+    ("quantization", "severity"), [("awq", "error"), ("4bit", "warning"), ("none", "warning"), (None, "warning")]
+)
+def test_a_quantizer_is_imported_for_the_models_it_quantized(quantization: str | None, severity: str) -> None:
+    found = severities({"autoawq": "0.2.9", "transformers": "4.57.1", "peft": "0.19.1"}, task="sft", quantization=quantization)
+    assert found["surface-autoawq-transformers"] == severity
+
+
+def test_the_trainers_of_lightning_import_it() -> None:
+    packages = {"torchmetrics": "0.11.4", "setuptools": "82.0.0", "litgpt": "0.5.0"}
+    assert severities(packages, task="sft")["torchmetrics-pkg-resources"] == "error"

@@ -22,13 +22,13 @@ SOURCE = dedent("""
     def is_accelerate_available(min_version: str = LEAST):
         return False
 
-    def is_torchao_available():
-        if importlib.util.find_spec("torchao") is None:
+    def is_gptqmodel_available():
+        if importlib.util.find_spec("gptqmodel") is None:
             return False
         least = packaging.version.parse("0.16.0")
-        found = packaging.version.parse(importlib_metadata.version("torchao"))
+        found = packaging.version.parse(importlib_metadata.version("gptqmodel"))
         if found < least:
-            raise ImportError(f"Found an incompatible version of torchao. Found version {found}, but only versions above {least}")
+            raise ImportError(f"Found an incompatible version of gptqmodel. Found version {found}, but only versions above {least}")
         return True
 
     def unknown(flag):
@@ -54,10 +54,10 @@ QUANTIZATION = dedent("""
 
 def test_guards_are_whole_with_local_names_written_out() -> None:
     found = contents_of(SOURCE.encode())
-    (torchao,) = (each for each in found.refusals if each.function == "is_torchao_available")
-    assert torchao.guards == (
-        "packaging.version.parse(importlib_metadata.version('torchao')) < packaging.version.parse('0.16.0')",
-        "not (importlib.util.find_spec('torchao') is None)",
+    (gptqmodel,) = (each for each in found.refusals if each.function == "is_gptqmodel_available")
+    assert gptqmodel.guards == (
+        "packaging.version.parse(importlib_metadata.version('gptqmodel')) < packaging.version.parse('0.16.0')",
+        "not (importlib.util.find_spec('gptqmodel') is None)",
     )
     assert found.least == (("accelerate", "0.26.0"),)
 
@@ -101,7 +101,10 @@ try:
 
 
 def test_the_reach_of_functions() -> None:
-    assert reach_of("peft", "peft.import_utils", "is_torchao_available", ("a",)) == (("task=lora", "feature=peft"), ("a",))
+    assert reach_of("optimum", "optimum.utils.import_utils", "is_gptqmodel_available", ("a",)) == (
+        ("quantization=gptq",),
+        ("a",),
+    )
     ways, _ = reach_of("trl", "trl.trainer.grpo_trainer", "GRPOTrainer.__init__", ())
     assert ways == ("trainer=grpotrainer", "task=grpo")
     assert reach_of("peft", "peft.import_utils", "is_xpu_available", ("a",)) == ((), ("a",))
@@ -127,26 +130,30 @@ def test_code_that_a_feature_imports_is_reached_with_the_feature() -> None:
 def store_with(folder: Path, *releases: str) -> Store:
     store = Store(folder)
     for version in releases:
-        members = {"peft/__init__.py": b"", "peft/import_utils.py": SOURCE.encode()}
-        store.keep(Fetched("peft", version, f"peft-{version}.whl", None, "2026-01-01", True, 0, 0.0, (), members))
+        members = {
+            "optimum/__init__.py": b"",
+            "optimum/utils/__init__.py": b"",
+            "optimum/utils/import_utils.py": SOURCE.encode(),
+        }
+        store.keep(Fetched("optimum", version, f"optimum-{version}.whl", None, "2026-01-01", True, 0, 0.0, (), members))
     return store
 
 
 def test_rows_are_written_with_the_releases_that_have_them(tmp_path: Path) -> None:
     store = store_with(tmp_path, "0.19.0", "0.19.1", "0.20.0")
-    (row,) = tables.rows_of(store, "peft")
+    (row,) = tables.rows_of(store, "optimum")
     cells = dict(zip(tables.COLUMNS, row))
     assert (cells["releases"], cells["function"], cells["reach"]) == (
         "0.19.0..0.20.0",
-        "is_torchao_available",
-        "task=lora|feature=peft",
+        "is_gptqmodel_available",
+        "quantization=gptq",
     )
-    assert list(tables.rows_of(store, "peft")) == [row], "records are kept in the store"
+    assert list(tables.rows_of(store, "optimum")) == [row], "records are kept in the store"
 
 
 def test_a_row_is_triggered_in_the_released_code(tmp_path: Path) -> None:
     store = store_with(tmp_path, "0.19.0")
-    (row,) = tables.rows_of(store, "peft")
+    (row,) = tables.rows_of(store, "optimum")
     cells = dict(zip(tables.COLUMNS, row))
     assert truth.answered(cells, "0.19.0", store) == (truth.CONFIRMED, "")
     wrong = {**cells, "condition": cells["condition"].replace("0.16.0", "0.3.0").replace("<", ">")}
