@@ -10,7 +10,7 @@ import os
 import re
 
 from compat.checks.guards import ENGINES
-from compat.model import Environment, Finding
+from compat.model import Environment, Finding, Workload
 from compat.records import replace
 
 TYPE_CHECKING = False
@@ -48,9 +48,9 @@ def softened(environment: Environment, findings: tuple[Finding, ...]) -> tuple[F
     if not errors or workload is None:
         return findings
     if workload.code or workload.program:
-        unused = _by_script(environment, errors)
+        unused = _by_script(environment, errors) or _by_reasons(_of_features(environment), workload, errors)
     else:
-        unused = _by_task(environment, errors)
+        unused = _by_reasons(_of_features(environment) | _of_task(environment, workload), workload, errors)
     return tuple(
         replace(each, severity="warning", why=f"{each.why} {unused[each.rule]}")
         if each in errors and each.rule in unused else each
@@ -82,24 +82,41 @@ def _by_script(environment: Environment, errors: list[Finding]) -> Mapping[str, 
     return {rule: _unimported(what, name) for rule, name in unused.items()}
 
 
-def _by_task(environment: Environment, errors: list[Finding]) -> Mapping[str, str]:
-    """What says, by the rule of an error, that what runs this task does not import its package."""
-    workload = environment.workload
-    task, features = (workload.task or "", workload.features or ()) if workload is not None else ("", ())
-    installed = {copy.name for copy in environment.distributions or ()}
+def _by_reasons(reasons: Mapping[str, str], workload: Workload, errors: list[Finding]) -> Mapping[str, str]:
+    """The reason why the job does not import the package of an error, by the rule of the error."""
+    features = workload.features or ()
+    return {
+        each.rule: reasons[name] for each in errors for name, version in each.packages.items()
+        if version and name in reasons and name not in features
+    }  # fmt: skip
+
+
+def _of_task(environment: Environment, workload: Workload) -> dict[str, str]:
+    """Why what runs this task does not import packages, by their names."""
+    task, installed = workload.task, {copy.name for copy in environment.distributions or ()}
     reasons: dict[str, str] = {}
     if task in _TRAINERS and installed.isdisjoint(_OF_LIGHTNING):
         reasons = {name: _unimported("The trainer", name) for name in _OTHER_LIBRARIES}
     elif task == "serve" and not installed.isdisjoint(ENGINES):
         reasons = {name: _unimported("The server", name) for name in (*_OTHER_LIBRARIES, *_OF_TRAINING, *_QUANTIZERS)}
-    if task in _LOADING and workload is not None and workload.quantization not in _QUANTIZED:
+    if task in _LOADING and workload.quantization not in _QUANTIZED:
         reasons |= {
             name: f"Jobs only import {name} for models quantized with {method}." for name, method in _QUANTIZERS.items()
         }
-    return {
-        each.rule: reasons[name] for each in errors for name, version in each.packages.items()
-        if version and name in reasons and name not in features
-    }  # fmt: skip
+    return reasons
+
+
+def _of_features(environment: Environment) -> dict[str, str]:
+    """Why a job with known features does not import packages, by their names: trl imports vLLM even if it does not use it."""
+    from compat.rules.facts import Facts
+
+    facts = Facts(environment)
+    reasons: dict[str, str] = {}
+    if facts.feature("unsloth") is False:
+        reasons |= {name: _unimported("A job without unsloth", name) for name in ("unsloth", "unsloth-zoo")}
+    if facts.feature("vllm") is False and facts.value("workload.task") == "inference":
+        reasons["vllm"] = _unimported("Inference without vLLM", "vllm")
+    return reasons
 
 
 def _unimported(what: str, name: str) -> str:

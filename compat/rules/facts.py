@@ -44,7 +44,7 @@ MODEL_FAMILIES = (
     "deepseek-r1-distill", "deepseek-r1-0528-qwen3", "llama-3.1", "llama-3.2", "llama-3.3",
     "llama-4", "llama-3.2-11b-vision", "llama-3.2-90b-vision", "mistral-small-3.1",
     "gemma-3n", "gemma-4", "qwen3.5", "qwen3.6", "qwen3.8", "qwen3-next", "deepseek-v4",
-    "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "whisper",
+    "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "whisper", "bart-base", "bart-large", "mbart-large",
 )  # fmt: skip
 
 ABSENT = "absent"

@@ -148,6 +148,8 @@ def _serves(reading: Reading, known: Mapping[str, object], model: object) -> Non
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         size = number(reading, {name: str(known[name])}, name) if known.get(name, UNKNOWN) is not UNKNOWN else None
         count *= size or (0 if name in known else 1)
+        if name == "tensor_parallel_size" and (size or name not in known):
+            reading.draft.feature("tensor-parallel", (size or 1) > 1, COMMAND)
     reading.launched("python", count or None)
     precision = precision_word(known.get("dtype"))
     if precision is not None:

@@ -62,3 +62,29 @@ def test_a_quantizer_is_imported_for_the_models_it_quantized(quantization: str |
 def test_the_trainers_of_lightning_import_it() -> None:
     packages = {"torchmetrics": "0.11.4", "setuptools": "82.0.0", "litgpt": "0.5.0"}
     assert severities(packages, task="sft")["torchmetrics-pkg-resources"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("packages", "rule", "facts", "severity"),
+    [
+        (
+            {"unsloth": "2024.12.12", "unsloth_zoo": "2025.1.1"},
+            "surface-unsloth-unsloth-zoo",
+            {"task": "sft", "without": "unsloth"},
+            "warning",
+        ),
+        (
+            {"unsloth": "2024.12.12", "unsloth_zoo": "2025.1.1"},
+            "unsloth-zoo-lost-checkpointing-buffer",
+            {"task": "sft"},
+            "error",
+        ),
+        ({"vllm": "0.25.1", "openai": "2.6.1"}, "surface-vllm-openai", {"task": "inference", "without": "vllm"}, "warning"),
+        ({"vllm": "0.25.1", "openai": "2.6.1"}, "vllm-openai-namespace-tool", {"task": "grpo", "without": "vllm"}, "error"),
+    ],
+)
+def test_a_package_whose_feature_is_off_is_not_imported(
+    packages: dict[str, str], rule: str, facts: dict[str, str], severity: str
+) -> None:
+    options = {key: [value] if key == "without" else value for key, value in facts.items()}
+    assert severities(packages, **options)[rule] == severity

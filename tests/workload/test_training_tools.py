@@ -125,7 +125,22 @@ def test_vllm_argument_file(tmp_path: Path) -> None:
 
 def test_sglang(tmp_path: Path) -> None:
     found = read("python -m sglang.launch_server --model-path Qwen/Q --tp 2", tmp_path)
-    assert known(found, "task", "model", "processes", "features") == ("serve", "Qwen/Q", 2, None)
+    assert known(found, "task", "model", "processes", "features") == ("serve", "Qwen/Q", 2, ("tensor-parallel",))
+
+
+@pytest.mark.parametrize(
+    ("command", "parallel"),
+    [
+        ("python -m sglang.launch_server --model-path Qwen/Q --dp 2", False),
+        ("python -m sglang.launch_server --model-path Qwen/Q --tp $N", None),
+        ("vllm serve Qwen/Q", False),
+        ("vllm serve Qwen/Q -tp 4", True),
+    ],
+)
+def test_whether_a_server_splits_layers_over_gpus(command: str, parallel: bool | None, tmp_path: Path) -> None:
+    workload = read(command, tmp_path).workload
+    assert ("tensor-parallel" in (workload.features or ())) is (parallel is True)
+    assert ("tensor-parallel" in (workload.features_absent or ())) is (parallel is False)
 
 
 def test_llamafactory(tmp_path: Path) -> None:
