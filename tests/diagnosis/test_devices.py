@@ -85,9 +85,9 @@ def test_xformers_for_another_python() -> None:
     Python  3.12.3 (you have 3.10.12)
 """
     (finding,) = said(text)
-    assert finding.title == "xformers is built for Python 3.12, and Python 3.10 runs"
+    assert finding.title == "xformers is built for Python 3.12, but this is Python 3.10"
     (finding,) = said(text.replace("(you have 2.8.0)", "(you have 2.7.0)"))
-    assert finding.title == "xformers is built for torch 2.8.0, and 2.7.0 is installed"
+    assert finding.title == "xformers is built for torch 2.8.0, but 2.7.0 is installed"
     (finding,) = said(text.replace("3.10.12", "3.12.1"))
     assert "Python" not in finding.title
 

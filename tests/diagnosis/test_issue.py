@@ -118,7 +118,7 @@ def test_what_is_there_stands_beside_what_a_package_was_built_for(compat: Run) -
     found = report(compat("diagnose", "--format", "json", "-", stdin=text))
     assert found["environment"]["python"] == "3.11.0"
     assert [each["version"] for each in found["environment"]["distributions"] if each["name"] == "torch"] == ["2.2.0+cpu"]
-    assert "2.2.0+cpu, a CPU build" in found["findings"][0]["title"]
+    assert "the installed torch 2.2.0+cpu is a CPU build" in found["findings"][0]["title"]
 
 
 def test_a_failed_import_stands_before_the_package_that_is_called_missing() -> None:

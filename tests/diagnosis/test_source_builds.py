@@ -13,17 +13,17 @@ BUILDS = [
             "(13.2). Please make sure to use an adequate version of g++ (>=6.0.0, <=13.2)."
         ),
         "gcc-newer-than-nvcc",
-        "g++ 14.2.0 is newer than CUDA 12.4 accepts: 13.2",
+        "g++ 14.2.0 is newer than the newest that CUDA 12.4 accepts: 13.2",
     ),
     (
         '/usr/lib/gcc/x86_64-linux-gnu/11/include/serializeintrin.h(41): error: identifier "__builtin_ia32_serialize" is undefined',
         "gcc-headers",
-        "This nvcc cannot read the headers of the gcc that it uses",
+        "This nvcc cannot parse the headers of its host gcc",
     ),
     (
         "/usr/include/c++/11/bits/std_function.h:435:145: error: parameter packs not expanded with '...':",
         "gcc-headers",
-        "This nvcc cannot read the headers of the gcc that it uses",
+        "This nvcc cannot parse the headers of its host gcc",
     ),
     (
         (
@@ -33,18 +33,22 @@ BUILDS = [
         "msvc-unsupported",
         "This CUDA toolkit does not support the installed Visual C++",
     ),
-    ("CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage", "cmake-no-cuda", "CMake finds no CUDA toolkit"),
-    ("CMake Error at CMakeLists.txt:9 (project):\n  No CUDA toolset found.", "cmake-no-cuda", "CMake finds no CUDA toolkit"),
+    ("CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage", "cmake-no-cuda", "CMake cannot find a CUDA toolkit"),
+    (
+        "CMake Error at CMakeLists.txt:9 (project):\n  No CUDA toolset found.",
+        "cmake-no-cuda",
+        "CMake cannot find a CUDA toolkit",
+    ),
     (
         (
             "CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  CMake 3.26 or higher is required.  You are running version "
             "3.22.1\n"
         ),
         "cmake-too-old",
-        "The build needs CMake 3.26 or newer, and CMake 3.22.1 runs",
+        "The build needs CMake 3.26 or newer, but uses CMake 3.22.1",
     ),
-    ("c++: fatal error: Killed signal terminated program cc1plus", "compiler-killed", "The compiler is killed"),
-    ("nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "compiler-killed", "The compiler is killed"),
+    ("c++: fatal error: Killed signal terminated program cc1plus", "compiler-killed", "The compiler was killed"),
+    ("nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "compiler-killed", "The compiler was killed"),
     (
         'a.cu(41): error: identifier "__nv_fp8_e4m3" is undefined',
         "cuda-types-missing",
@@ -60,7 +64,7 @@ LOADING = [
             "Version=12.4 and torchvision has CUDA Version=11.8. Please reinstall the torchvision that matches your PyTorch install."
         ),
         "companion-cuda",
-        "torchvision is a build for CUDA 11.8, and torch is one for CUDA 12.4",
+        "torchvision is built for CUDA 11.8, but torch is built for CUDA 12.4",
     ),
     (
         (
@@ -68,12 +72,12 @@ LOADING = [
             "12.8 whereas torchaudio has CUDA version 12.6."
         ),
         "companion-cuda",
-        "torchaudio is a build for CUDA 12.6, and torch is one for CUDA 12.8",
+        "torchaudio is built for CUDA 12.6, but torch is built for CUDA 12.8",
     ),
     (
         "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
         "torchvision-operators",
-        "torchvision is compiled for another torch, or is a build without CUDA",
+        "torchvision was compiled for another torch, or without CUDA",
     ),
     (
         "RuntimeError: operator _C::machete_prepack_B does not exist",
@@ -91,7 +95,7 @@ LOADING = [
             " or one of its dependencies."
         ),
         "dll-procedure",
-        "torchaudio is compiled for other libraries than those that are installed",
+        "torchaudio was compiled against different libraries than those installed",
     ),
     (
         "FileNotFoundError: Could not find module 'C:\\v\\llama_cpp\\lib\\llama.dll' (or one of its dependencies).",
@@ -104,12 +108,12 @@ LOADING = [
             "got 10.0.1.6, please rebuild."
         ),
         "tensorrt-engine",
-        "The engine was built with TensorRT 10.0.1.6, and TensorRT 10.3.0.26 runs",
+        "The engine was built with TensorRT 10.0.1.6, but TensorRT 10.3.0.26 is installed",
     ),
     (
         "llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'qwen3moe'",
         "gguf-architecture",
-        "This llama.cpp does not know qwen3moe, which the model's file names",
+        "This llama.cpp does not support qwen3moe of the model file",
     ),
     (
         "ImportError: cannot import name '_C' from 'vllm' (unknown location)",

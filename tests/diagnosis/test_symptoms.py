@@ -54,8 +54,8 @@ def test_messages(error: str, rule: str, packages: list[str]) -> None:
         ("AttributeError: 'DataParallel' object has no attribute 'config'", "symptom-data-parallel-attribute", "has no config"),
         ("AttributeError: 'DistributedDataParallel' object has no attribute 'generate'", "symptom-distributed-attribute", "has no generate"),
         ("RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:7! (when checking argument for argument mat2 in method wrapper_CUDA_mm)", "symptom-two-devices", "on cuda:0 and on cuda:7"),
-        ("ValueError: You can't train a model that has been loaded in 8-bit or 4-bit precision on multiple devices in any distributed mode. In order to use", "symptom-device-map-elsewhere", "on other GPUs than the process trains on"),
-        ("ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode. Please rerun", "symptom-device-map-elsewhere", "on other GPUs than the process trains on"),
+        ("ValueError: You can't train a model that has been loaded in 8-bit or 4-bit precision on multiple devices in any distributed mode. In order to use", "symptom-device-map-elsewhere", "on GPUs other than the one the process trains on"),
+        ("ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode. Please rerun", "symptom-device-map-elsewhere", "on GPUs other than the one the process trains on"),
         ("RuntimeError: Expected all tensors to be on the same device, but got mat2 is on cuda:0, different from other tensors on cpu (when checking argument in method wrapper_CUDA_addmm)", "symptom-two-devices", "on cuda:0 and on cpu"),
         ("RuntimeError: GPU with CUDA capability 7 0 is not supported!", "symptom-capability-too-low", "lower than this kernel requires"),
     ],
@@ -164,7 +164,7 @@ def test_other_errors_get_no_guess(error: str) -> None:
 @pytest.mark.parametrize(
     ("built", "have", "rule", "title", "fix"),
     [
-        ("2.1.2+cu121", "2.1.2+cpu", "symptom-xformers-cpu-torch", "2.1.2+cpu, a CPU build, is installed", ("torch", "==2.1.2+cu121")),
+        ("2.1.2+cu121", "2.1.2+cpu", "symptom-xformers-cpu-torch", "the installed torch 2.1.2+cpu is a CPU build", ("torch", "==2.1.2+cu121")),
         ("2.1.0+cu121", "2.1.0+cu118", "symptom-xformers-other-cuda", "built for torch 2.1.0+cu121", ("torch", "")),
         ("2.1.0+cu118", "2.0.1+cu118", "symptom-xformers-other-torch", "2.0.1+cu118 is installed", ("torch", "==2.1.0")),
     ],
