@@ -190,29 +190,64 @@ def _xformers(stack: Stack, table: LinkedTable) -> Iterator[Finding]:
         yield for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
 
 
+_CUBIN_LAST_ON_INDEX = "0.6.13"
+"""The last release of flashinfer-cubin on the package index; later ones are only on FlashInfer's own."""
+_FLASHINFER_INDEX = "https://flashinfer.ai/whl"
+_FLASHINFER_IGNORES_OTHERS = key_of("0.7.2")
+"""From this release on, kernels of another release are ignored with a warning."""
+_FLASHINFER_CUBIN_DIR_FIRST = key_of("0.6.16")
+"""From this release on, FLASHINFER_CUBIN_DIR is read before flashinfer-cubin is imported."""
+
+
 def _flashinfer(stack: Stack) -> Iterator[Finding]:
-    """flashinfer-cubin must have the same version as flashinfer-python, which checks it at import."""
-    python, cubin = stack.one("flashinfer-python"), stack.one("flashinfer-cubin")
-    if python is None or cubin is None or own_build(python) or key_of(python.version or "") == key_of(cubin.version or ""):
+    """The packages with FlashInfer's compiled kernels must have the version of flashinfer-python, which checks it at import."""
+    python = stack.one("flashinfer-python")
+    if python is None or own_build(python):
         return
     wanted = public(python.version or "")
-    yield Finding(
-        rule="build-flashinfer-cubin",
-        origin="build",
-        verdict="hit",
-        severity="error",
-        effect="crash",
-        title=f"flashinfer-cubin {cubin.version} does not match flashinfer-python {python.version}",
-        why="The compiled kernels only fit one release of the package, which compares versions and refuses to be imported.",
-        confidence="confirmed",
-        packages={"flashinfer-python": python.version, "flashinfer-cubin": cubin.version},
-        fixes=(
-            Fix("pin", "flashinfer-cubin", f"=={wanted}", "the same release", f'pip install "flashinfer-cubin=={wanted}"'),
-            Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
-        ),
-        evidence=("https://github.com/flashinfer-ai/flashinfer",),
-        here=f"flashinfer-python {python.version}, flashinfer-cubin {cubin.version}",
-    )
+    release = key_of(wanted)
+    if release >= _FLASHINFER_IGNORES_OTHERS or stack.facts.variable("FLASHINFER_DISABLE_VERSION_CHECK")[1]:
+        return
+    from compat.checks.loading import only_trains
+
+    elsewhere = release >= _FLASHINFER_CUBIN_DIR_FIRST and stack.facts.variable("FLASHINFER_CUBIN_DIR")[1]
+    for name in ("flashinfer-jit-cache",) if elsewhere else ("flashinfer-cubin", "flashinfer-jit-cache"):
+        copy = stack.one(name)
+        if copy is None or key_of(public(copy.version or "")) == release:
+            continue
+        if name == "flashinfer-jit-cache" and (copy.version or "").startswith(wanted):  # 0.6.11+cu130 passes the check of 0.6.1
+            continue
+        same = Fix("pin", name, f"=={wanted}", "the same release", f'pip install "{name}=={wanted}"')
+        remove = Fix(
+            "uninstall", name, text="FlashInfer downloads or compiles the kernels when it first needs them",
+            command=f"pip uninstall -y {name}",
+        )  # fmt: skip
+        index = _FLASHINFER_INDEX + ("" if name == "flashinfer-cubin" else "/cuXYZ")
+        theirs = Fix(
+            "source-install", name, f"=={wanted}", "the same release, which only FlashInfer's own index has",
+            f'pip install "{name}=={wanted}" --index-url {index}',
+        )  # fmt: skip
+        on_index = name == "flashinfer-cubin" and release <= key_of(_CUBIN_LAST_ON_INDEX)
+        yield Finding(
+            rule=f"build-{name}",
+            origin="build",
+            verdict="hit",
+            severity="warning" if only_trains(stack) else "error",
+            effect="crash",
+            title=f"{name} {copy.version} does not match flashinfer-python {python.version}",
+            why="The compiled kernels only fit one release of flashinfer-python, which whose import compares versions.",
+            confidence="confirmed",
+            packages={"flashinfer-python": python.version, name: copy.version},
+            fixes=(
+                *((same,) if on_index else (remove, theirs)),
+                Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
+            ),
+            evidence=(
+                "https://github.com/flashinfer-ai/flashinfer/blob/v0.6.12/flashinfer/jit/env.py",
+                *(() if on_index else ("https://github.com/flashinfer-ai/flashinfer/pull/3853",)),
+            ),
+            here=f"flashinfer-python {python.version}, {name} {copy.version}",
+        )
 
 
 def _bitsandbytes(stack: Stack) -> Iterator[Finding]:

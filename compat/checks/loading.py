@@ -110,7 +110,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         rule=f"build-{name}-cuda",
         origin="build",
         verdict="possible" if unknown else "hit",
-        severity="warning" if name in _SERVERS and _only_trains(stack) else "error",
+        severity="warning" if name in _SERVERS and only_trains(stack) else "error",
         effect="crash",
         title=f"{name} is linked against CUDA {other}, but torch comes with CUDA {major(cuda)}",
         why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{other}, but this torch installs "
@@ -126,7 +126,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
     )
 
 
-def _only_trains(stack: Stack) -> bool:
+def only_trains(stack: Stack) -> bool:
     """Whether the job is known to be a training that uses no server."""
     job = stack.facts.environment.workload
     return job is not None and job.task in _TRAINING and not {"vllm", "sglang"}.intersection(job.features or ())
