@@ -235,11 +235,18 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             severity="warning" if only_trains(stack) else "error",
             effect="crash",
             title=f"{name} {copy.version} does not match flashinfer-python {python.version}",
-            why="The compiled kernels only fit one release of flashinfer-python, which whose import compares versions.",
+            why="The compiled kernels only fit one release of flashinfer-python, which compares versions when it is imported.",
             confidence="confirmed",
             packages={"flashinfer-python": python.version, name: copy.version},
             fixes=(
                 *((same,) if on_index else (remove, theirs)),
+                Fix(
+                    "pin",
+                    "flashinfer-python",
+                    f"=={public(copy.version or '')}",
+                    f"or the release that {name} is for",
+                    f'pip install "flashinfer-python=={public(copy.version or "")}"',
+                ),
                 Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
             ),
             evidence=(

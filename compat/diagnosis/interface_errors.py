@@ -39,6 +39,7 @@ from compat.diagnosis.named_releases import (
 from compat.diagnosis.namespaces import shared
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
 from compat.diagnosis.own_code import of_own_class
+from compat.diagnosis.own_faults import own_fault
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -231,7 +232,7 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
 
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain a missing name that no table lists: which package should provide it and which one uses it, by the error."""
-    if found := without_metadata(error, facts):
+    if found := without_metadata(error, facts) or own_fault(error, facts):
         return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None or is_of_release(lack) or _known(lack, error) is not None:

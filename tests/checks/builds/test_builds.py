@@ -170,6 +170,7 @@ def test_a_toolkit_above_the_driver() -> None:
         (("torch==2.7.0+cu128", "bitsandbytes==0.45.2"), "build-bitsandbytes-cuda"),
         (("torch==2.1.2+cpu", "xformers==0.0.23.post1"), "build-torch-cpu-only"),
         (("flashinfer-python==0.5.3", "flashinfer-cubin==0.6.0"), "build-flashinfer-cubin"),
+        (("flashinfer-python==0.6.11", "flashinfer-jit-cache==0.6.9+cu130"), "build-flashinfer-jit-cache"),
     ],
 )
 def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule: str) -> None:
@@ -206,6 +207,7 @@ def test_a_training_that_generates_nothing_does_not_load_a_server(task: str, fea
         ("torch==2.7.0+cu128", "bitsandbytes==0.45.3"),
         ("torch==2.1.2+cpu",),
         ("flashinfer-python==0.6.0", "flashinfer-cubin==0.6.0"),
+        ("flashinfer-python==0.6.11", "flashinfer-jit-cache==0.6.11+cu130", "flashinfer-cubin==0.6.11"),
     ],
 )
 def test_wheels_that_belong_together(distributions: tuple[str, ...]) -> None:
@@ -215,7 +217,7 @@ def test_wheels_that_belong_together(distributions: tuple[str, ...]) -> None:
 def test_kernels_left_behind_by_an_upgrade_of_flashinfer_are_removed() -> None:
     # vLLM 0.25 requires flashinfer-cubin, which has no later release on the index; 0.26 no longer does
     finding = found("flashinfer-python==0.6.14", "flashinfer-cubin==0.6.13")["build-flashinfer-cubin"]
-    assert [each.kind for each in finding.fixes] == ["uninstall", "source-install", "env-var"]
+    assert [each.kind for each in finding.fixes] == ["uninstall", "source-install", "pin", "env-var"]
     earlier = found("flashinfer-python==0.6.13", "flashinfer-cubin==0.6.12")["build-flashinfer-cubin"]
     assert spec(earlier, "pin") == "==0.6.13"
 
