@@ -15,7 +15,7 @@ from compat.diagnosis.stated import installs_in, met, release_asked_for, require
 from compat.interfaces.at_once import place_of
 from compat.interfaces.changes import assertions
 from compat.interfaces.guards import condition_of
-from compat.interfaces.messages import Match, Messages, Place, Template, letters_in, open_messages, plain
+from compat.interfaces.messages import Match, Messages, Place, Template, is_native, letters_in, open_messages, plain
 from compat.interfaces.refusals import Condition, Opposite, fact_tests
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -90,7 +90,7 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
             places = tuple(place for place in places if place_of(place.versions, version) is not None)
         if _INTERPRETER.search(template.text):
             places = tuple(place for place in places if not place.function.endswith(_LOOKING_UP))
-        agreements = [_agreement(place, error) for place in places]
+        agreements = [_agreement(place, template.package, error) for place in places]
         says_little = match.letters < _LETTERS or match.words < _WORDS
         least = _FUNCTION if _INTERPRETER.search(template.text) else _FILE if says_little else _NO_FRAMES
         if not places or max(agreements) < least:
@@ -112,7 +112,7 @@ def _asserted(error: RaisedError, facts: Facts) -> list[_Sighting]:
         of_package = [each for each in rows if each.package == package]
         test = f"not ({line.removeprefix('assert').strip()})"
         places = tuple(Place(each.module, each.owner, (test,), each.has) for each in of_package)
-        places = tuple(place for place in places if _agreement(place, replace(error, frames=(frame,))) == _FUNCTION)
+        places = tuple(place for place in places if _agreement(place, package, replace(error, frames=(frame,))) == _FUNCTION)
         if places:
             known = of_package[0].known
             releases = frozenset(version for place in places for version in place.versions)
@@ -167,12 +167,15 @@ def origin_of(packages: set[str]) -> str | None:
     return central[0] if len(central) == 1 else None
 
 
-def _agreement(place: Place, error: RaisedError) -> int:
-    module = place.module.split(".")
+def _agreement(place: Place, package: str, error: RaisedError) -> int:
+    """How closely the frames match; those of Python end at the call into compiled code, so its package is all they show."""
+    module = [package.replace("-", "_")] if is_native(place.module) else place.module.split(".")
     best = _NO_FRAMES
     for frame in error.frames:
         path = _path(frame.file)
-        if path[-len(module) :] == module or path[-len(module) - 1 :] == [*module, "__init__"]:
+        if is_native(place.module):
+            best = max(best, _PACKAGE if module[0] in path else _NO_FRAMES)
+        elif path[-len(module) :] == module or path[-len(module) - 1 :] == [*module, "__init__"]:
             same = (frame.function or "").rpartition(".")[2] == place.function.rpartition(".")[2]
             best = max(best, _FUNCTION if same else _FILE)
         elif module[0] in path:
@@ -207,11 +210,13 @@ def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messag
         packages={name: version_of(name, facts) for name in dict.fromkeys(about)},
         facts=tuple(dict.fromkeys((*(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF), *of_text))),
         fixes=tuple(_fixes(seen, message, wanted, facts, messages)),
-        evidence=tuple(
-            f"{template.package} {place.versions[-1]} {place.module.replace('.', '/')}.py" for place in seen.places[:2]
-        ),
+        evidence=tuple(f"{template.package} {place.versions[-1]} {_file_of(place.module)}" for place in seen.places[:2]),
         here=f"the error on line {error.line} of the text",
     )
+
+
+def _file_of(module: str) -> str:
+    return module if is_native(module) else f"{module.replace('.', '/')}.py"
 
 
 def _positive(condition: Condition) -> Condition:
@@ -311,7 +316,7 @@ def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages:
     template = seen.match.template
     known = template.known
     at = [number for number, version in enumerate(known) if version in seen.releases]
-    near = (place for place in messages.table(template.package).near(template) if _possible(place, facts, messages))
+    near = (place for place in messages.near(template) if _possible(place, facts, messages))
     still = {version for place in near for version in place.versions}
     if at[-1] + 1 < len(known) and still.isdisjoint((known[at[-1] + 1], known[-1])):
         yield upgrade_to(template.package, known[at[-1] + 1], "no longer raises it")

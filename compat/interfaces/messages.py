@@ -26,6 +26,8 @@ from compat.records import record
 HOLE = "¤"
 MAGIC = b"compat-messages-1\n"
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "messages")
+NATIVE = ".native"
+"""Ends the names of the tables of compiled code, ``vllm.native``. Their modules are paths, ``csrc/cache_kernels.cu``."""
 _SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "messages")
 LONGEST_TEXT = 8000
 """Maximum number of characters of a text that are compared; templates are far shorter."""
@@ -159,7 +161,8 @@ class Messages:
         self._folder = folder
         content = self._read("index")
         header, start = header_of(content, MAGIC)
-        self.packages: tuple[str, ...] = tuple(header["packages"])
+        self._files: tuple[str, ...] = tuple(header["packages"])
+        self.packages = tuple(name for name in self._files if not name.endswith(NATIVE))
         self._hashes = array("I")
         end = start + 4 * header["count"]
         self._hashes.frombytes(content[start:end])
@@ -169,10 +172,15 @@ class Messages:
         self._tables: dict[str, Table] = {}
 
     def table(self, package: str) -> Table:
-        """Return the messages of one of :attr:`packages`."""
+        """Return the messages of one of :attr:`packages`; with :data:`NATIVE` after its name those of its compiled code."""
         if package not in self._tables:
             self._tables[package] = Table(value_of(self._read(package)))
         return self._tables[package]
+
+    def near(self, template: Template) -> Iterator[Place]:
+        """Yield the places of messages of the same package that are similar to one (:meth:`Table.near`)."""
+        native = any(is_native(place.module) for place in template.places)
+        return self.table(f"{template.package}{NATIVE if native else ''}").near(template)
 
     def _read(self, name: str) -> bytes:
         path = os.path.join(self._folder, f"{name}.bin")
@@ -204,8 +212,8 @@ class Messages:
             at += 1
         for number in range(first, at):
             owner = self._owners[number]
-            package = self.packages[owner]
-            if at - first <= _MOST_ALIKE or package in packages:
+            package = self._files[owner]
+            if at - first <= _MOST_ALIKE or package.removesuffix(NATIVE) in packages:
                 yield package, self._owners.count(owner, 0, number)
 
 
@@ -213,6 +221,11 @@ class Messages:
 def open_messages() -> Messages:
     """The shipped tables, or the mined ones in a source tree without built tables; opened once."""
     return Messages(_SOURCES if not os.path.exists(FOLDER) and os.path.isdir(_SOURCES) else FOLDER)
+
+
+def is_native(module: str) -> bool:
+    """Return whether the place of a message is a file of compiled code: a path, where Python's have dots."""
+    return "/" in module
 
 
 def plain(text: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from compat.interfaces.messages import HOLE, MAGIC, Content, Table, anchors_in, hash_of, letters_in
+from compat.interfaces.messages import HOLE, MAGIC, NATIVE, Content, Table, anchors_in, hash_of, letters_in
 from compat.interfaces.table import FILTERS, value_of
 from compat.versions import key_of
 from scripts.messages.extract import extracted, occurrences
@@ -153,11 +153,19 @@ class _Pool:
 
 def write(folder: Path, tables: dict[str, dict[str, Any]], made_anew: Collection[str]) -> None:
     """Sort the rows of all tables by their anchors, and write those that changed, and the index."""
-    counts = Counter(anchor for table in tables.values() for text in table["texts"] for anchor in set(anchors_in(text)))
+    of_python, of_all = (
+        Counter(
+            anchor for name, table in tables.items() if native or not name.endswith(NATIVE)
+            for text in table["texts"] for anchor in set(anchors_in(text))
+        )
+        for native in (False, True)
+    )  # fmt: skip
     index: list[tuple[int, int, int]] = []
     packages = sorted(tables)
     for owner, package in enumerate(packages):
         table = tables[package]
+        # tables of compiled code come and go without a change to the others
+        counts = of_all if package.endswith(NATIVE) else of_python
         hashes = [hash_of(min(anchors_in(text), key=lambda anchor: (counts[anchor], anchor))) for text in table["texts"]]
         order = sorted(range(len(hashes)), key=lambda number: (hashes[number], table["texts"][number], table["name"][number]))
         index += [(hashes[number], owner, place) for place, number in enumerate(order)]

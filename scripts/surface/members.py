@@ -44,7 +44,7 @@ def read_members(transport: Transport, file: File) -> Contents:
         if file.filename.endswith((".whl", ".zip")):
             _wheel(transport, file, contents)
         else:
-            _sdist(_whole(transport, file, contents), contents)
+            _sdist(whole(transport, file, contents), contents)
     except _BROKEN as problem:
         raise Unread(f"{file.filename} is no whole archive ({str(problem)[:80] or type(problem).__name__})") from None
     if not contents.members:
@@ -54,12 +54,12 @@ def read_members(transport: Transport, file: File) -> Contents:
 
 def _wheel(transport: Transport, file: File, contents: Contents) -> None:
     if file.size is not None and file.size <= SMALL:
-        _from_zip(io.BytesIO(_whole(transport, file, contents)), contents)
+        _from_zip(io.BytesIO(whole(transport, file, contents)), contents)
         return
     try:
         _ranged(transport, file, contents)
     except (NoRangesError, _LargePart):
-        _from_zip(io.BytesIO(_whole(transport, file, contents)), contents)
+        _from_zip(io.BytesIO(whole(transport, file, contents)), contents)
 
 
 class _LargePart(Exception):
@@ -132,7 +132,8 @@ def _note_opaque(path: str, contents: Contents) -> None:
         contents.opaque.add(_EXTENSION.sub("", path).replace("/", "."))
 
 
-def _whole(transport: Transport, file: File, contents: Contents) -> bytes:
+def whole(transport: Transport, file: File, contents: Contents) -> bytes:
+    """Return the content of a file, with its hash checked; raises :class:`Unread` if it is unavailable or too large."""
     try:
         answer = transport.get(file.url, limit=LARGEST_WHOLE)
     except TooLarge as problem:
