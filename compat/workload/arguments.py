@@ -230,6 +230,15 @@ def _given(feature: str) -> Callable[[Draft, object, str, bool], None]:
     return read
 
 
+_ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
+"""The names of bitsandbytes' 8-bit Adam; ``adamw_torch_8bit`` is torchao's."""
+
+
+def _optimizer(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    if value is UNKNOWN or isinstance(value, str):
+        draft.feature("8bit-adam", value if value is UNKNOWN else value in _ADAM_8BIT, origin, tentative=tentative)
+
+
 def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
@@ -274,6 +283,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
     "parallelism_config_cp_size": _several("context-parallel"),
+    "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
     "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,

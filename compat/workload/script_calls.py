@@ -366,6 +366,7 @@ def _turns_on(feature: str) -> Callable[[Calls, _Call], None]:
 
 _EXACT: dict[str, Callable[[Calls, _Call], None]] = {
     "torch.compile": _turns_on("torch-compile"), "transformers.pipeline": Calls._pipeline,
+    **{f"bitsandbytes.optim.{name}8bit": _turns_on("8bit-adam") for name in ("Adam", "AdamW", "PagedAdam", "PagedAdamW")},
     "transformers.BitsAndBytesConfig": _takes("load_in_4bit", "load_in_8bit"),
     "accelerate.Accelerator": _takes("mixed_precision", "gradient_accumulation_steps"),
     "accelerate.notebook_launcher": Calls._notebook_launcher,
