@@ -169,11 +169,13 @@ def _in_the_way(plan: Plan, planner: Planner) -> frozenset[str]:
 
 
 def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool, checks: Checks) -> Plan:
-    """The plan of a planner, with commits that rules recommend if no releases fix everything."""
+    """The plan of a planner; if it leaves an error, with old releases of transitive packages, or with recommended commits."""
     plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
-    if planner.errors and (not plan.stands or plan.left):
-        built = planner.with_commits()
-        other = None if built is None else built.plan(explained=explained, contrasted=contrasted, checks=checks)
+    for wider in (planner.with_older, planner.with_commits):
+        if not planner.errors or (plan.stands and not plan.left) or planner.means.is_late():
+            break
+        more = wider()
+        other = None if more is None else more.plan(explained=explained, contrasted=contrasted, checks=checks)
         if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
             plan = other
     if case.resolves is not False:
@@ -195,7 +197,7 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
     while True:
         after, new = _without_pins(unpinned - pinned, case, plan, planner)
         concerned = [frozenset(each.packages) & unpinned for each in new]
-        needed = frozenset[str]().union(*(each & best or each for each in concerned)) - pinned
+        needed = frozenset[str]().union(*((each & best) - pinned or each - pinned for each in concerned))
         if not needed:
             break
         pinned |= needed

@@ -85,7 +85,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
             emit(f"  not written: {steps.refused}\n")
         if steps.unlocked and plan.stands and not options.flag("write"):
             emit(f"  not locked: {_unlocked(each)}\n")
-    emit("".join(edits_difference(edit) for edit in edits.values()))
+    emit("\n".join(filter(None, map(edits_difference, edits.values()))))
     if undecided:
         raise Undecided(undecided[0])
 

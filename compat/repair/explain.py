@@ -174,15 +174,23 @@ def lacking(
     core: Iterable[Origin], problem: Problem, opened: Mapping[str, tuple[Release, ...]],
     published: Callable[[str], tuple[Release, ...]],
 ) -> tuple[str, ...]:  # fmt: skip
-    """Why no candidate meets a requirement of a contradiction: yanked, a pre-release, too old, or not ``published``."""
+    """Why no candidate meets a contradictory requirement: it stays, is yanked, old or a pre-release, or not ``published``."""
     statements = tuple(core)
     texts = {each.text for each in statements if each.kind in ("asked", "keep")}
     wishes = (need for need in (*problem.asked, *problem.keep) if any(text.endswith(f" {need.text}") for text in texts))
     needs = dict.fromkeys((*(each.need for each in statements if isinstance(each, Requires)), *wishes))
-    return tuple(
-        _why_none(need, published(need.name)) for need in needs
-        if need.name in opened and not any(each.meets(need.specifier) for each in opened[need.name])
-    )  # fmt: skip
+    read = (need for need in needs if need.name in opened)
+    lacked = (need for need in read if not any(each.meets(need.specifier) for each in opened[need.name]))
+    return tuple(dict.fromkeys(_why_stays(need.name, problem) or _why_none(need, published(need.name)) for need in lacked))
+
+
+def _why_stays(name: str, problem: Problem) -> str:
+    """Why a package that no finding is about has no other candidate; "" if it may move."""
+    current = problem.current.get(name)
+    if name not in problem.fixed or current is None or current.source is None:
+        return ""
+    origin = "the image has it" if current.source.kind == "image" else "it was installed from an address"
+    return f"{name} {current.version} stays: {origin}, and no error is about it (--keep {name}==VERSION moves it)"
 
 
 def _why_none(need: Need, published: tuple[Release, ...]) -> str:

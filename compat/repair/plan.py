@@ -271,6 +271,16 @@ class Planner:
             return None
         return Planner(replace(self.problem, policy=replace(policy, allow_commits=True)), self._needs, self.means)
 
+    def with_older(self) -> Planner | None:
+        """A planner that also considers old releases of transitive packages; ``None`` if that adds no candidates.
+
+        A release that a direct requirement needs to run on the target may pin its own requirements to old releases.
+        """
+        policy = self.problem.policy
+        if policy.any_age or policy.older or not self.problem.current.keys() - self.problem.direct:
+            return None
+        return Planner(replace(self.problem, policy=replace(policy, older=True)), self._needs, self.means)
+
     def newest(self, name: str) -> str | None:
         """The newest candidate of a package; ``None`` if its releases could not be read."""
         found = self._universe.releases([name])[name]

@@ -53,14 +53,16 @@ class Policy:
     """What a plan may contain.
 
     ``prefer`` is *stay* (close to the installed releases), *upgrade* (close to the newest) or *newest* (packages requested by
-    name are as new as possible, whatever that adds). ``warnings``: fix warnings like errors. ``allow_source``: compiled
-    packages may be built and commits installed, ``allow_commits``: only commits that rules recommend. ``contradictions``: fix
-    unmet requirements, too, even those that are a mere warning for what is installed.
+    name are as new as possible, whatever that adds). ``any_age``: releases of any age are candidates, ``older``: those of
+    packages that are installed only because others require them. ``warnings``: fix warnings like errors. ``allow_source``:
+    compiled packages may be built and commits installed, ``allow_commits``: only commits that rules recommend.
+    ``contradictions``: fix unmet requirements, too, even those that are a mere warning for what is installed.
     """
 
     prefer: str = "stay"
     prereleases: bool = False
     any_age: bool = False
+    older: bool = False
     allow_source: bool = False
     allow_commits: bool = False
     warnings: bool = False
@@ -74,6 +76,8 @@ class Policy:
             else "pre-releases are only considered if one is installed or requested",
             "releases of any age are considered"
             if self.any_age
+            else f"releases more than {DAYS_BACK} days older than the installed one are considered only for transitive packages"
+            if self.older
             else f"releases more than {DAYS_BACK} days older than the installed one are not considered",
             "yanked releases are not considered; unused packages are kept",
             self._of_source,
@@ -212,7 +216,8 @@ class Problem:
         if not self._flavour_fits(release, current):
             return False
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
-        return self.policy.any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
+        any_age = self.policy.any_age or (self.policy.older and release.name not in self.direct)
+        return any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
 
     def _is_of_installer(self, release: Release) -> bool:
         """Whether an installer may choose it for what the file states, however old it is."""

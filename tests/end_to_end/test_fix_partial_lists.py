@@ -282,6 +282,36 @@ def test_each_pin_of_an_unlisted_package_is_one_that_the_written_file_needs(fix:
     assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "array==1.0", "arrow==1.0"]
 
 
+def test_a_pin_that_brings_an_error_with_it_is_no_reason_to_pin_everything(fix: Run, tmp_path: Path) -> None:
+    """With core 1, uv takes an old frames; arrow, whose move a rule recommends, is pinned already and does not help."""
+    rules = [
+        RULE.format(
+            name=f"bad-{name}", severity="error", packages=f'{one} = "{bad}", {two} = "{worse}"',
+            hit=f'{one} = "{hit}", {two} = "{there}"', clear=f'{one} = "{hit}", {two} = "{clear}"',
+            fix=f"[[rule.fix]]\npin = {{ {fixed} }}",
+        )
+        for name, one, bad, hit, two, worse, there, clear, fixed in (
+            ("array", "trl", "<0.18", "0.17.0", "array", ">=2", "2.0", "1.0", 'array = "<2"'),
+            ("arrow", "trl", "<0.18", "0.17.0", "arrow", ">=3", "3.0", "2.0", 'arrow = "<3"'),
+            ("core", "trl", "<0.18", "0.17.0", "core", ">=2", "2.0", "1.0", 'core = "<2"'),
+            ("frames", "arrow", ">=1", "2.0", "frames", "<1", "0.9", "1.0", 'frames = ">=1"'),
+        )
+    ]  # fmt: skip
+    plain = release("2025-04-01")
+    packages = {
+        "trl": {"0.17.0": release("2025-04-25", "array", "arrow", "files", "frames")},
+        "array": {each: release("2025-04-01", f"core=={each}") for each in ("1.0", "2.0")},
+        "arrow": {"2.0": plain, "3.0": plain}, "files": {"1.0": plain, "2.0": plain}, "core": {"1.0": plain, "2.0": plain},
+        "frames": {"0.9": plain, "1.0": release("2025-04-01", "files<2"), "2.0": release("2025-04-01", "array>=2")},
+    }  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, *rules), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "requirements.txt").read_text().splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["trl==0.17.0", "arrow==2.0", "core==1.0", "frames==1.0"]
+
+
 def test_a_list_left_as_it_is_fixes_nothing_by_itself(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """uv takes the newest alpha, which is older than what the good engine accepts; what that one adds makes no difference."""
     index.add("alpha", {"1.0": release("2025-01-01"), "2.0": release("2025-02-01")})

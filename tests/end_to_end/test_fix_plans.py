@@ -324,3 +324,28 @@ def test_a_commit_that_a_rule_recommends_is_the_fix_where_no_release_is(fix: Run
         assert plan["cost"] == {"changed": 1, "source": 1, "steps": plan["cost"]["steps"]}
         assert "TORCH_CUDA_ARCH_LIST" not in " ".join(plan["commands"])
         assert "no-build-isolation" not in " ".join(plan["commands"])
+
+
+def test_a_release_may_need_an_old_one_of_a_package_that_only_it_requires(fix: Run, tmp_path: Path) -> None:
+    """The age of what nobody asked for is no reason to propose nothing; a direct requirement does not go back years."""
+    needs = {"0.18.0": "tokenizers==0.1", "0.17.0": "tokenizers>=0.21"}
+    packages = {
+        "trl": {version: release("2025-05-27", each) for version, each in needs.items()},
+        "tokenizers": {"0.1": release("2022-01-01"), "0.21.1": release("2025-03-13")},
+    }
+    (tmp_path / "requirements.txt").write_text("tokenizers==0.21.1\n    # via trl\ntrl==0.17.0\n    # via -r requirements.in\n")
+    with IndexServer(packages) as server:
+        done = fix("--format", "json", *own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
+        (tmp_path / "requirements.txt").write_text("tokenizers==0.21.1\ntrl==0.17.0\n")
+        direct = fix(*own(tmp_path, BAD_TRL), url=server.url, job=CLEAN)
+    assert planned(done) == {"tokenizers": ("0.21.1", "0.1"), "trl": ("0.17.0", "0.18.0")}, done.stdout + done.stderr
+    assert direct.returncode == 1, direct.stdout
+    assert "--any-age" in direct.stdout
+
+
+def test_the_diffs_of_two_files_are_apart(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "base.txt").write_text("transformers==4.51.3\n")
+    (tmp_path / "job" / "requirements.txt").write_text(LINES.replace("transformers==4.51.3  # models", "-r base.txt"))
+    done = fix(url=index.url, subject=["job/requirements.txt"])
+    assert {"--- job/base.txt", "--- job/requirements.txt"} <= set(done.stdout.splitlines()), done.stdout + done.stderr

@@ -26,12 +26,12 @@ def releases(*versions: str, **more: object) -> tuple[Release, ...]:
 
 def chosen(
     offered: Iterable[Release], current: str | None = None, *, asked: str = "", keep: str = "", policy: Policy = NOTHING,
-    environment: Environment = Environment(),  # noqa: B008 (frozen)
+    environment: Environment = Environment(), direct: frozenset[str] = frozenset(),  # noqa: B008 (frozen)
 ) -> list[str]:  # fmt: skip
     installed = {} if current is None else {"a": Release("a", current)}
     wanted = (need(f"a{asked}"),) if asked else ()
     kept = (need(f"a{keep}"),) if keep else ()
-    problem = Problem(environment, TARGET, installed, wanted, kept, policy=policy)
+    problem = Problem(environment, TARGET, installed, wanted, kept, direct, policy)
     return [each.version for each in problem.candidates("a", offered)]
 
 
@@ -64,6 +64,12 @@ def test_old_releases_are_candidates_where_the_user_asks_for_them() -> None:
     assert chosen(offered, "2.0", keep="==1.1") == ["1.1", "2.0"]
     assert chosen(offered, "2.0", keep=">=1.0") == ["2.0"]
     assert chosen(offered, "2.0", policy=Policy(any_age=True)) == ["1.0", "1.1", "2.0"]
+
+
+def test_old_releases_of_transitive_packages_are_candidates_if_nothing_newer_does() -> None:
+    offered = tuple(Release("a", version, day) for version, day in (("1.0", "2020-01-01"), ("2.0", "2025-01-01")))
+    assert chosen(offered, "2.0", policy=Policy(older=True)) == ["1.0", "2.0"]
+    assert chosen(offered, "2.0", policy=Policy(older=True), direct=frozenset({"a"})) == ["2.0"]
 
 
 def test_another_build_of_what_is_there_is_no_candidate() -> None:
