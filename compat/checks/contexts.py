@@ -7,6 +7,8 @@ of them: one traversal of the lock's graph that propagates sets of contexts find
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import or_
 
 from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
 from compat.formats.listing import Edge, Listing
@@ -24,6 +26,10 @@ _LATE_PATCH = 99
 _WALKS = 9
 """The limit on traversals until no more extras become active; real lock files need at most three."""
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("darwin", "x86_64"), ("windows", "AMD64"))
+_USUAL = ("linux", "x86_64")
+"""The platform that is assumed for a named GPU: on every other one, the wheels of most packages are for the CPU alone."""
+_ON_ARM = ("5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1")
+"""Capabilities of GPUs that only exist beside an Arm processor: Jetson modules and GB10."""
 _SAME_MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
@@ -105,8 +111,12 @@ class Contexts:
         return fitting or platforms
 
     def _made_for(self) -> int:
+        """The contexts that the file is for: those it declares, or in which it installs anything."""
         if not self.listing.environments:
-            return self.all
+            markers = {entry.distribution.marker for entry in self.listing.entries}
+            if self.listing.edges is not None or None in markers:
+                return self.all
+            return reduce(or_, map(self.where, markers), 0) or self.all
         alive = 0
         for text in self.listing.environments:
             alive |= self._holding(text, self._platform_only)
@@ -341,6 +351,8 @@ def _platforms(listing: Listing, known: Environment) -> list[Platform]:
     ]
     if known.accelerators and any(device.vendor in ("nvidia", "amd") for device in known.accelerators):
         systems = [each for each in systems if each[0] != "darwin"] or systems
+        if not any(device.compute_capability in _ON_ARM for device in known.accelerators):
+            systems = [each for each in systems if each == _USUAL] or systems  # which ``compat fix`` assumes, too
     if not systems:
         systems = [(known.os or "linux", known.machine or "x86_64")]
     return [Platform(python, os, machine) for python in pythons for os, machine in systems]

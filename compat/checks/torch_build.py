@@ -113,6 +113,8 @@ def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tabl
         return Flavour(labelled, certain=True)
     published = tables.torch_builds(release)
     kind = None if torch.source is None else torch.source.kind
+    if kind in (None, "index") and (backend := torch.extra.get("cuda")):  # uv's --torch-backend
+        return Flavour(str(backend), certain=True)
     if kind == "image" and not local and (stated := _stated(torch, facts)) is not None:
         # the project's own images contain the published build that their tag names
         return Flavour(stated, certain=any(build.cuda == stated for build in published))

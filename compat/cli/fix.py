@@ -53,8 +53,8 @@ def run(options: Options) -> int:
                 raise each.written.refused
         _write(found[0][1].case, tuple(edits.values()))
         for _, each in found:
-            if each.written.unlocked and each.plan.stands:
-                print(f"compat: {printable(_unlocked(each))}", file=sys.stderr)
+            if each.plan.stands and (remaining := _unlocked(each)):
+                print(f"compat: {printable(remaining)}", file=sys.stderr)
     return code
 
 
@@ -97,7 +97,12 @@ def _to_run(found: Repair, options: Options) -> Commands | None:
 
 
 def _unlocked(found: Repair) -> str:
-    return f"{found.case.file}: not updated: {found.written.unlocked}"
+    """Why the lock file is not that of the edited source, or what updates it; "" if there is none, or it was written."""
+    commands, why = found.written.commands, found.written.unlocked
+    edited = {edit.path for edit in found.written.edits}
+    if not why and commands is not None and commands.lock and not found.written.locked and found.case.file not in edited:
+        why = f"its tool makes it from the edited file: {'; '.join(commands.lock)}"
+    return f"{found.case.file}: not updated: {why}" if why else ""
 
 
 def _json(found: Sequence[tuple[str, Repair]], code: int) -> dict[str, object]:
@@ -144,7 +149,9 @@ def _write(case: Case, edits: tuple[Edit, ...]) -> None:
     if case.file is None:
         raise InputError("--write only changes files; run the command above to change the environment")
     apply(edits)
-    print(f"written: {printable(', '.join(dict.fromkeys(edit.path for edit in edits)))}", file=sys.stderr)
+    changed = dict.fromkeys(edit.path for edit in edits if edit.before != edit.after)
+    if changed:
+        print(f"written: {printable(', '.join(changed))}", file=sys.stderr)
 
 
 def _code(errors: tuple[Finding, ...], plan: Plan) -> int:

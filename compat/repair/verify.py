@@ -110,10 +110,16 @@ def brought_along(
     found = set()
     for name, specifiers in wanted.items():
         plain = [each for each in opened.get(name, ()) if each.plain]
-        fitting = [each.version for each in plain if all(satisfies(each.version, text) for text in specifiers)]
-        if specifiers and name not in asked and (problem.unlisted or (fitting and fitting[-1] == chosen[name].version)):
+        fitting = [each for each in plain if all(satisfies(each.version, text) for text in specifiers)]
+        taken = next((each.version for each in reversed(fitting) if _goes_with(needs.get(each, EMPTY), chosen)), None)
+        if specifiers and name not in asked and (problem.unlisted or taken == chosen[name].version):
             found.add(name)
     return frozenset(found) | problem.unlisted
+
+
+def _goes_with(needs: Needs, chosen: Mapping[str, Release]) -> bool:
+    """Whether a release, as far as its requirements were read, goes with the chosen ones: installers skip it otherwise."""
+    return all(need.name not in chosen or satisfies(chosen[need.name].version, need.specifier) for need in needs.get("", ()))
 
 
 def is_partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:

@@ -258,3 +258,30 @@ def test_a_folder_and_no_operand_stand_for_the_files_there(compat: Run, project:
         assert [line for line in done.stdout.splitlines() if line.endswith(":") and not line.startswith(" ")] == [
             "uv.lock:", "Dockerfile:",
         ]  # fmt: skip
+
+
+def codes_of(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """The rules of its hits."""
+    return {each["rule"] for each in json.loads(done.stdout)["findings"] if each["verdict"] == "hit"}
+
+
+def test_a_named_gpu_is_in_a_linux_server_unless_said_otherwise(compat: Run, tmp_path: Path) -> None:
+    """Markers name other systems and Pythons; ``compat fix`` plans for that machine, so that an error there is one."""
+    (tmp_path / "requirements.txt").write_text(
+        'torch==2.4.0 ; python_full_version <= "3.12.0"\n'
+        'nvidia-nvtx-cu12==12.1.105 ; platform_system == "Linux" and python_full_version <= "3.12.0"\n'
+    )
+    words = ("check", "requirements.txt", "--format", "json", "--gpu")
+    done = compat(*words, "RTX 5090")
+    assert done.returncode == 1
+    assert "build-torch-gpu" in codes_of(done)
+    assert "build-torch-gpu" not in codes_of(compat(*words, "RTX 5090", "--machine", "aarch64"))
+    assert "build-torch-gpu" not in codes_of(compat(*words, "sm_121"))  # GB10, which has an Arm processor
+
+
+@pytest.mark.parametrize("install", ["UV_TORCH_BACKEND=cu126 uv pip install", "uv pip install --torch-backend=cu126"])
+def test_the_backend_that_uv_is_given_decides_which_torch_it_is(compat: Run, tmp_path: Path, install: str) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM nvidia/cuda:12.6.3-devel-ubuntu22.04\nRUN {install} torch==2.8.0\n")
+    words = ("check", "Dockerfile", "--format", "json", "--gpu")
+    assert "build-torch-gpu" in codes_of(compat(*words, "RTX 5090"))
+    assert "build-torch-gpu" not in codes_of(compat(*words, "A100"))

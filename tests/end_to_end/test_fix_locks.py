@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.fixing import JOB, PACKAGES, Run, planned, release
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, JOB, PACKAGES, Run, own, planned, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -256,3 +256,34 @@ def test_a_header_is_no_command_to_be_trusted(fix: Run, index: IndexServer, tmp_
     assert done.returncode == 0, done.stderr
     assert "in the lock that uv makes" not in done.stdout
     assert not (tmp_path / "started").exists()
+
+
+POETRY = """[[package]]
+name = "trl"
+version = "0.17.0"
+description = ""
+optional = false
+groups = ["main"]
+python-versions = ">=3.9"
+files = []
+
+[metadata]
+lock-version = "2.1"
+python-versions = ">=3.10"
+content-hash = "00"
+"""
+
+
+def test_a_lock_that_another_tool_makes_is_named_with_its_command(fix: Run, tmp_path: Path) -> None:
+    """The project is edited; the lock is not up to date before its tool has made it again, also when there is nothing to edit."""
+    (tmp_path / "pyproject.toml").write_text('[tool.poetry.dependencies]\npython = ">=3.10"\ntrl = "0.17.0"\n')
+    (tmp_path / "poetry.lock").write_text(POETRY)
+    packages = {"trl": {"0.17.0": release("2025-04-25"), "0.18.0": release("2025-05-27")}}
+    behind = "compat: poetry.lock: not updated: its tool makes it from the edited file: poetry update --lock trl\n"
+    with IndexServer(packages) as server:
+        words = ("--write", *own(tmp_path, BAD_TRL))
+        done = fix(*words, url=server.url, subject=["poetry.lock"], job=CLEAN)
+        again = fix(*words, url=server.url, subject=["poetry.lock"], job=CLEAN)
+    assert (tmp_path / "pyproject.toml").read_text().endswith('trl = "0.18.0"\n'), done.stdout + done.stderr
+    assert done.stderr == f"written: pyproject.toml\n{behind}"
+    assert again.stderr == behind

@@ -87,6 +87,8 @@ def test_what_comes_along_is_the_newest_that_all_take() -> None:
     chosen = {"a": Release("a", "2.0"), "b": Release("b", "2.0"), "c": Release("c", "2.0"), "d": Release("d", "3.0")}
     needs = {chosen["a"]: {"": (need("b<3"), need("c"))}}
     assert brought_along(problem, chosen, needs, opened) == {"b"}  # an older c was chosen, and nobody needs d
+    newest = {opened["c"][-1]: {"": (need("b>=3"),)}}
+    assert brought_along(problem, chosen, {**needs, **newest}, opened) == {"b", "c"}  # an installer cannot take c 3.0 either
 
 
 def checked(packages: Question, *, offline: bool = False, **options: object) -> tuple[bool | None, str]:
