@@ -207,9 +207,9 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     ]
     above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
-    if above is not None:
+    if above is not None:  # an older one that has, by its PTX, is of no use: the torch that it requires does not
         yield upgrade_to(copy.name, above, "the first release known to have code for it")
-    if below is not None:
+    elif below is not None:
         yield downgrade_to(copy.name, below, "the last release known to have code for it")
     arch = device.compute_capability
     yield Fix(
