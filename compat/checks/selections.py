@@ -49,6 +49,7 @@ def judged_listing(
     """
     from compat.checks import distributions_checked, named_devices
     from compat.checks import interfaces as surface
+    from compat.checks.unused import OF_LIGHTNING
     from compat.rules.facts import visible
 
     known, notes = named_devices(known)
@@ -58,7 +59,7 @@ def judged_listing(
     suspects = surface.suspects(
         ((entry.distribution.name, entry.distribution.version) for entry in listing.entries), known.workload
     )
-    checked = {*matrix.names, *distributions_checked(), *suspects, "python"}
+    checked = {*matrix.names, *distributions_checked(), *suspects, *OF_LIGHTNING, "python"}
     relevant = [
         (replace(entry, distribution=_without_marker(entry.distribution)), mask)
         for entry, mask in zip(listing.entries, installed)

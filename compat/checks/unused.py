@@ -37,7 +37,7 @@ _QUANTIZERS = {"autoawq": "AWQ", "auto-gptq": "GPTQ", "gptqmodel": "GPTQ or AWQ"
 """Packages that transformers imports for models that they quantized; where peft does for other models, a rule says so."""
 _QUANTIZED = ("awq", "gptq")
 _LOADING = _TRAINERS | {"lora", "qlora", "train", "pretrain", "inference"}
-_OF_LIGHTNING = ("litgpt", "nemo-toolkit")
+OF_LIGHTNING = ("litgpt", "nemo-toolkit")
 """Libraries whose trainers are those of lightning."""
 
 
@@ -95,7 +95,7 @@ def _of_task(environment: Environment, workload: Workload) -> dict[str, str]:
     """Why what runs this task does not import packages, by their names."""
     task, installed = workload.task, {copy.name for copy in environment.distributions or ()}
     reasons: dict[str, str] = {}
-    if task in _TRAINERS and installed.isdisjoint(_OF_LIGHTNING):
+    if task in _TRAINERS and installed.isdisjoint(OF_LIGHTNING):
         reasons = {name: _unimported("The trainer", name) for name in _OTHER_LIBRARIES}
     elif task == "serve" and not installed.isdisjoint(ENGINES):
         reasons = {name: _unimported("The server", name) for name in (*_OTHER_LIBRARIES, *_OF_TRAINING, *_QUANTIZERS)}

@@ -27,6 +27,11 @@ _HARMLESS = frozenset((
     "IPython", "tyro", "omegaconf", "hydra", "psutil", "loguru", "regex", "polars", "pyarrow",
 ))  # fmt: skip
 """Packages that do not import one of them."""
+_WITHOUT_UNSLOTH = _HARMLESS | {
+    *_PATCHED, "deepspeed", "diffusers", "evaluate", "fastapi", "flash_attn", "gradio", "liger_kernel", "openai", "safetensors",
+    "sentence_transformers", "tokenizers", "torchaudio", "torchvision", "vllm",
+}  # fmt: skip
+"""Packages that do not import unsloth; any other might be a module of the project that does."""
 
 
 @record(frozen=True)
@@ -114,6 +119,8 @@ def _unsloth(draft: Draft, imports: Sequence[_Import], origin: Callable[[int], s
     if not certain:
         if any(each.root == "unsloth" for each in imports):
             draft.feature("unsloth", UNKNOWN, "")
+        elif imports and all(each.root in _WITHOUT_UNSLOTH or each.root in sys.stdlib_module_names for each in imports):
+            draft.off("unsloth", "")  # a module of the project's own might import it
         return
     # code in functions runs after module-level code
     ordered = sorted(imports, key=lambda each: each.inside)

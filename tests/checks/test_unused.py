@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import compat
@@ -88,3 +90,11 @@ def test_a_package_whose_feature_is_off_is_not_imported(
 ) -> None:
     options = {key: [value] if key == "without" else value for key, value in facts.items()}
     assert severities(packages, **options)[rule] == severity
+
+
+def test_so_it_is_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    for more, severity in (("", "warning"), ("litgpt==0.5.0\n", "error")):
+        file.write_text(f"torchmetrics==0.11.4\nsetuptools==82.0.0\n{more}")
+        found = {each.rule: each.severity for each in compat.check(str(file), task="sft").findings}
+        assert found["torchmetrics-pkg-resources"] == severity

@@ -98,7 +98,7 @@ def test_a_switch_that_is_on(option: str, job: Path) -> None:
 @pytest.mark.parametrize("option", ["--use_vllm false", "--use_vllm=0", "--no_use_vllm", "--no-use-vllm"])
 def test_a_switch_that_is_off(option: str, job: Path) -> None:
     found = read(f"python train.py {option}", job).workload
-    assert (found.features, found.features_absent) == (None, ("vllm",))
+    assert (found.features, found.features_absent) == (None, ("vllm", "unsloth"))
 
 
 def test_the_options_of_example_scripts(job: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_typical_grpo_script(script: Path) -> None:
     assert (work.task, work.trainer, work.model) == ("grpo", "GRPOTrainer", "mistralai/Mistral-7B-Instruct-v0.3")
     assert (work.batch_size, work.precision, work.launcher, work.processes) == (8, "bf16", None, None)
     assert set(work.features or ()) == {"vllm", "gradient-accumulation", "gradient-checkpointing", "resume"}
-    assert work.features_absent == ("liger",)
+    assert work.features_absent == ("liger", "unsloth")
     assert work.origins["task"] == "train.py:21"
     assert work.origins["features.vllm"] == "train.py:12"
     assert found.imports == (("datasets", 3), ("trl", 4))
@@ -283,7 +283,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
 ])  # fmt: skip
 def test_features(text: str, on: set[str], off: set[str], script: Path) -> None:
     work = read(script, text).workload
-    assert (set(work.features or ()), set(work.features_absent or ())) == (on, off)
+    assert (set(work.features or ()), set(work.features_absent or ()) - {"unsloth"}) == (on, off)
 
 
 @pytest.mark.parametrize(("text", "late"), [
@@ -439,3 +439,20 @@ def test_learned_prompts(script: Path, configuration: str, feature: str) -> None
 def test_device_maps_that_are_computed_without_the_memory(script: Path, arguments: str, without: bool) -> None:
     found = read(script, f"from accelerate import infer_auto_device_map\nplan = infer_auto_device_map({arguments})\n")
     assert ("device-map-without-memory" in (found.workload.features or ())) is without
+
+
+@pytest.mark.parametrize(
+    ("code", "on", "off"),
+    [
+        ("import torch\nfrom trl import SFTTrainer\n", False, True),
+        ("from trl import SFTTrainer\nfrom unsloth import FastLanguageModel\n", True, False),
+        ("from trl import SFTTrainer\nimport ours\n", False, False),
+        ("from trl import SFTTrainer\nfrom .model import load\n", False, False),
+        ("import sys, trl\nif sys.argv[1:]:\n    import unsloth\n", False, False),
+    ],
+)
+def test_whether_a_script_uses_unsloth(code: str, on: bool, off: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(code)
+    workload = read_script(str(tmp_path / "train.py")).workload
+    assert ("unsloth" in (workload.features or ())) is on
+    assert ("unsloth" in (workload.features_absent or ())) is off
