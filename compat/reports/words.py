@@ -23,9 +23,10 @@ _CALLED = {
 _KNOWN = frozenset({
     "accelerate", "aiohttp", "aiter", "anthropic", "anyio", "apache-tvm-ffi", "apex", "aqlm", "auto-gptq", "auto-round",
     "autoawq", "autotrain-advanced", "axolotl", "bitsandbytes", "causal-conv1d", "click", "compressed-tensors",
-    "ctranslate2", "cupy-cuda11x", "cupy-cuda12x", "cut-cross-entropy", "datasets", "decord", "decord2", "deep-gemm",
-    "deepspeed", "deepspeed-mii", "diffusers", "einops", "evaluate", "exllamav2", "fairscale", "fastapi", "faster-whisper",
-    "flagembedding", "flash-attn", "flash-attn-3", "flash-attn-4", "flash-linear-attention",
+    "ctranslate2", "cuda-bindings", "cuda-python", "cupy-cuda11x", "cupy-cuda12x", "cut-cross-entropy", "datasets",
+    "decord", "decord2", "deep-gemm", "deepspeed", "deepspeed-mii", "diffusers", "einops", "evaluate",
+    "exllamav2", "fairscale", "fastapi", "faster-whisper", "flagembedding",
+    "flash-attn", "flash-attn-3", "flash-attn-4", "flash-linear-attention",
     "flashinfer", "flashinfer-cubin", "flashinfer-jit-cache", "flashinfer-python", "flax", "fschat", "fsspec", "ftfy",
     "galore-torch",
     "gguf", "gptqmodel", "gradio", "gradio-client", "guidance", "hf-transfer", "hf-xet", "hqq", "httpx", "huggingface-hub",
