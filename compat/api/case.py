@@ -24,7 +24,7 @@ from compat.repair.target import Need
 from compat.rules.compiled import Matrix
 
 ONLY_LISTED = "uv cannot resolve this file, so only the packages it lists are checked"
-REFUSED = "installers refuse these requirements, which contradict each other"
+REFUSED = "installers reject these requirements because they conflict"
 
 
 @record(frozen=True)

@@ -124,7 +124,7 @@ PASTED = Option(
 BASELINE = Option("baseline", "FILE", "report only what is not in this earlier report (--format json)")
 ALL = Option("all", None, "show every undecided finding, including unlikely ones and code paths not known to run")
 QUIET = Option("quiet", None, "print nothing if there are no findings")
-STRICT = Option("strict", None, "exit 3 where something else decides what gets installed: dynamic dependencies, missing files")
+STRICT = Option("strict", None, "exit 3 if it is unknown what gets installed (dynamic dependencies, missing files)")
 
 DEEP = Option("deep", None, "also compare with pip's view of the running environment (starts pip)")
 
@@ -160,7 +160,7 @@ PROBING = (
 )  # fmt: skip
 
 COMMANDS = (
-    Command("doctor", "check this machine and say what to do",
+    Command("doctor", "check this machine and suggest fixes",
             (PYTHON, ENVIRONMENT, *_WORKLOAD_AND_MODEL, DEEP, ALL,
              RULES, PAGE, FAIL_ON,
              Option("probe", None, "also run 'compat probe' on the devices of this machine (starts the interpreter)")),
@@ -200,7 +200,7 @@ COMMANDS = (
              Option("list", None,
                     "list tested combinations: for a task and GPU, the newest that resolves and has no findings"),
              Option("pre", None, "also consider pre-releases"), *INDEX, *PLACE, *WORKLOAD, RULES, FORMAT)),
-    Command("why", "explain why a package is at its version, and what would move with it",
+    Command("why", "explain why a package is at its version, and what would change with it",
             (PYTHON, ENVIRONMENT, *ONE_TARGET, *SELECTION,
              Option("to", "VERSION", "the version to move to (default: the newest)"),
              Option("any-age", None, "also consider old releases"), *INDEX, *PLACE, *WORKLOAD, RULES, _GRAPH),
@@ -209,8 +209,8 @@ COMMANDS = (
             (PYTHON, PASTED,
              Option("output", "DIR", "write this machine's facts to DIR/HOST.json, for 'compat fleet'"),
              Option("probe", None, "with --output: also run the quick probes"),
-             Option("rendezvous", "HOST:PORT", "with --probe: address at which the nodes meet for collectives"),
-             Option("nodes", "N", "with --rendezvous: number of nodes that meet"),
+             Option("rendezvous", "HOST:PORT", "with --probe: rendezvous address of the nodes, for collectives"),
+             Option("nodes", "N", "with --rendezvous: number of nodes"),
              Option("timeout", "SECONDS", "with --probe: time limit for the probes (default: 120)"),
              *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("script", "find the releases that have everything a script uses",

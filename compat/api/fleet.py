@@ -52,7 +52,7 @@ def read_fleet(
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
     if not names:
-        raise InputError("contains no *.json files as 'compat facts --output' writes them", folder)
+        raise InputError("contains no *.json files written by 'compat facts --output'", folder)
     environments: dict[bytes, Environment] = {}
     nodes: dict[bytes, list[Node]] = {}
     problems: list[InputError] = []
@@ -60,7 +60,7 @@ def read_fleet(
     notes: dict[str, None] = {}
     if old:
         few = ", ".join(sorted(old)[:3]) + (" …" if len(old) > 3 else "")
-        notes[f"left out, of an earlier gathering: {few}"] = None
+        notes[f"skipped, from an earlier collection: {few}"] = None
     for name in names:
         if name in old:
             continue
@@ -68,7 +68,7 @@ def read_fleet(
         try:
             document = parse_json(read_text(regular(path), _LARGEST), path)
             if not isinstance(document, dict):
-                raise InputError("expected an object, as 'compat facts --output' writes", path)
+                raise InputError("expected a JSON object written by 'compat facts --output'", path)
             node = node_of(document.pop(KEY, None), path)
             key = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
             if key not in environments:
@@ -81,7 +81,7 @@ def read_fleet(
         nodes.setdefault(key, []).append(node)
     for host, named in files.items():
         if len(named) > 1:
-            notes[f"{len(named)} files describe a node called {host} ({named[0]}, {named[1]} …); each is counted"] = None
+            notes[f"{len(named)} files describe a node called {host} ({named[0]}, {named[1]} …); all are counted"] = None
     groups = [Group(environments[key], tuple(found)) for key, found in nodes.items()]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.nodes[0].host))), tuple(problems), tuple(notes)
 

@@ -190,12 +190,12 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     if torch is None or torch.after is None or key_of(torch.after) <= key_of(LAST) or not _is_of_channel(copies["torch"]):
         return plan
     if case.listing is None or case.listing.kind not in _EDITED or (case.whole and case.listing.complete):
-        refused = f"conda's channel pytorch ended with {LAST}, and this file pins every build: take pytorch from {_FORGE}"
+        refused = f"conda's pytorch channel ended with {LAST}, and this file pins every build: take pytorch from {_FORGE}"
         return replace(plan, refused=plan.refused or refused)
-    why = f"conda's channel pytorch ended with {LAST}: torch {torch.after} is from {_FORGE}"
+    why = f"conda's pytorch channel ended with {LAST}: torch {torch.after} is from {_FORGE}"
     moved = tuple(_moved(each) if each.name in copies else each for each in plan.changes)
     gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
-    told = f"from {_FORGE}, unchecked: what is pinned to another CUDA release than its build has to move by hand"
+    told = f"from {_FORGE}, not checked: move packages pinned for a different CUDA release by hand"
     changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
     return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
 

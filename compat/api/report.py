@@ -55,7 +55,7 @@ def _loose(listing: Listing, matrix: Matrix) -> Iterator[str]:
         if found.name in concerned:
             yield (
                 f"{entry.file or listing.file}:{entry.line}: {found.name}=={found.version} was not read: "
-                "no command that is understood installs it"
+                "no recognized command installs it"
             )
 
 

@@ -90,7 +90,7 @@ def refused_pins(pins: Mapping[str, str], why: str) -> Finding:
     """The error that installers refuse these pins, with uv's reason."""
     named = [name for name in dict.fromkeys(map(normalized, _STATED.findall(why))) if name in pins]
     texts = [f"{name} {pins[name]}" for name in named]
-    title = "No installer finds releases for these requirements"
+    title = "Installers cannot satisfy these requirements"
     if len(texts) > 1:
         title = f"{', '.join(texts[:-1])} and {texts[-1]} cannot be installed together"
     elif texts:
@@ -162,8 +162,12 @@ def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: fr
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
     copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
     notes = [
-        *([f"{', '.join(unbuilt)}: no wheel, and nothing is built, so their requirements are unknown"] if unbuilt else ()),
-        *([f"{', '.join(sorted(builds))}: resolved like the default build, as no index read has this one"] if builds else ()),
+        *([f"{', '.join(unbuilt)}: no wheel, and compat builds nothing, so their requirements are unknown"] if unbuilt else ()),
+        *(
+            [f"{', '.join(sorted(builds))}: resolved as the default build, because no queried index has this one"]
+            if builds
+            else ()
+        ),
     ]
     if replace(case, overrides=found.overridden).is_refused:
         notes.append(f"{REFUSED}: {excerpt(found.why, 300)}")
@@ -193,7 +197,7 @@ def _without_vendors(case: Case, index: Index) -> Case:
         case,
         environment=replace(case.environment, distributions=kept),
         asked=tuple(need for need in case.asked if need.name not in lost),
-        notes=(*case.notes, f"{', '.join(sorted(lost))}: on an index that is not read, so its requirements are unknown"),
+        notes=(*case.notes, f"{', '.join(sorted(lost))}: on an index that was not queried, so its requirements are unknown"),
     )
 
 
@@ -238,7 +242,7 @@ def _takes(target: Target, file: File) -> bool:
 def _finding(name: str, version: str, files: tuple[File, ...], target: Target) -> Finding:
     rejected = [each.requires_python for each in files if not target.accepts_python(each.requires_python)]
     title = f"{name} {version} has no wheel for Python {target.minor} on this platform"
-    why = "It has no source distribution either, so that installers find no version of it."
+    why = "It has no source distribution either, so installers cannot find it."
     if len(rejected) == len(files):
         title = f"{name} {version} does not support Python {target.minor}"
         why = f"It declares Requires-Python {rejected[0]}; installers reject it."

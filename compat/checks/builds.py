@@ -128,7 +128,7 @@ def _overwritten(stack: Stack) -> Iterator[Finding]:
                 Fix(
                     "uninstall",
                     others[0],
-                    text="remove the one for another CUDA release than torch's, and install the other one again",
+                    text="remove the package built for a different CUDA release than torch's, and reinstall the other one",
                     command=f"pip uninstall -y {' '.join(others)}{again}" if kept is not None else None,
                 ),
             ),
@@ -235,7 +235,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             severity="warning" if only_trains(stack) else "error",
             effect="crash",
             title=f"{name} {copy.version} does not match flashinfer-python {python.version}",
-            why="The compiled kernels only fit one release of flashinfer-python, which compares versions when it is imported.",
+            why="The compiled kernels only work with one release of flashinfer-python, which compares versions at import.",
             confidence="confirmed",
             packages={"flashinfer-python": python.version, name: copy.version},
             fixes=(

@@ -151,7 +151,7 @@ def _title(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, s
         both = f"{package} {installed[package]} nor {name}"
         return f"{each.what} is {'accepted by' if each.need.keywords or each.need.positional else 'in'} neither {both}"
     if each.need.kind == "override":
-        return f"{name} calls {each.need.name} in a way that your {each.need.name} does not take"
+        return f"{name} calls {each.need.name} in a way that your {each.need.name} does not accept"
     if each.need.kind == "complete":
         return f"{each.need.target}() is called without what {name} requires"
     if each.need.keywords:
@@ -172,7 +172,7 @@ def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str
         error = "AttributeError"
     text = f"{_line(each)} uses it, and the installed release does not have it: this raises {error}."
     if lacking != package:
-        text = f"{_line(each)} uses it, and {package} {installed[package]} takes it from {lacking}, which does not have it: "
+        text = f"{_line(each)} uses it, and {package} {installed[package]} imports it from {lacking}, which does not have it: "
         f"this raises {error}."
     return text if each.sure else f"{text} The line only runs under a condition."
 

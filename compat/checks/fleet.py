@@ -218,14 +218,15 @@ _COMPARISONS = (
     ),
     Comparison(
         "machine", "warning", "crash", "Nodes have different processor architectures",
-        "A compiled wheel is for one of them. A shared environment works on those nodes only, and not every package has wheels "
+        "A compiled wheel only works on one of them. A shared environment works on those nodes only, and not every "
+        "package has wheels "
         "for both.", "request a single architecture from the scheduler, or install an environment for each",
         lambda nodes: nodes.of_environments(lambda environment: environment.machine), "launch", facts=("machine",),
     ),
     Comparison(
         "toolkit", "info", "crash", "Nodes have different CUDA toolkits",
         "DeepSpeed, FlashInfer and others compile kernels when they run, with the toolkit of the node: on some nodes that can "
-        "fail, or give other kernels.", "install the same toolkit on all nodes, or set CUDA_HOME to one that all have",
+        "fail, or produce different kernels.", "install the same toolkit on all nodes, or set CUDA_HOME to one that all have",
         lambda nodes: nodes.with_gpus().of_environments(toolkit), "driver", facts=("cuda_toolkit",),
     ),
     Comparison("driver", "warning", *_DIFFERENT_DRIVERS, lambda nodes: drivers(nodes, of_one_branch=False), "driver",

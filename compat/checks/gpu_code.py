@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility"
 JETSON = ("5.3", "6.2", "7.2", "8.7")
 """Capabilities of Jetson modules whose JetPack has a driver and CUDA of its own, unlike those of servers."""
-_ENGINE = "That is TurboMind; lmdeploy's PyTorch engine (--backend pytorch) compiles its kernels with triton and runs."
+_ENGINE = "This applies to TurboMind; lmdeploy's PyTorch engine (--backend pytorch) compiles its kernels with Triton and works."
 _NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
 """Packages that compile kernels with triton in normal use."""
 
@@ -301,7 +301,7 @@ def _precision(stack: Stack) -> Iterator[Finding]:
         least, architecture = _LACKING[asked]
         engine = next((copy for name in _ENGINES if (copy := stack.one(name)) is not None), None)
         emulated = known[asked] == "emulated" and engine is None
-        name = device.name or f"a GPU of compute capability {device.compute_capability}"
+        name = device.name or f"a GPU with compute capability {device.compute_capability}"
         other = {"bf16": "fp16", "fp8": "bf16 or fp16", "fp4": "fp8", "tf32": "fp32"}[asked]
         yield Finding(
             rule=f"precision-{asked}",
@@ -309,7 +309,7 @@ def _precision(stack: Stack) -> Iterator[Finding]:
             verdict="hit",
             severity="warning" if emulated else "error",
             effect="slow" if emulated else "crash",
-            title=f"{name} has no {asked}: that needs compute capability {least} ({architecture})",
+            title=f"{name} has no {asked}: this needs compute capability {least} ({architecture})",
             why="torch emulates it slowly where it can; Trainer, vLLM and most kernels reject it."
             if emulated
             else "The hardware does not support it, and libraries refuse to start.",

@@ -48,7 +48,7 @@ def _vendor(stack: Stack, image: str) -> Iterator[Finding]:
     yield Finding(
         rule="image-vendor", origin="build", verdict="hit", severity="error", effect="slow",
         title=f"This image is built for {platform}, and {named(devices[0])} needs one for {other}",
-        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
+        why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs, ROCm builds only AMD GPUs.",
         confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "build"),
         fixes=(Fix("config", text=f"start from an image for {other}"),),
         evidence=(_ROCM,), here=f"{image}, {named(devices[0])}",

@@ -105,17 +105,15 @@ def _uncompiled(environment: Environment) -> Iterator[Finding]:
             continue
         from compat.formats.docker.base_images import with_compiler  # imported late: with re, it doubles the start of a check
 
-        fixes = [
-            Fix("config", text="install a wheel that fits torch and CUDA by its address, from the releases of its repository")
-        ]
+        fixes = [Fix("config", text="install a wheel that matches torch and CUDA by URL, from the releases of its repository")]
         better = with_compiler(image)
         if better is not None:
             fixes.insert(0, Fix("config", text=f"start from {better}, which has the CUDA compiler"))
         raised = "OSError: CUDA_HOME environment variable is not set" if copy.name == "flash-attn" else _UNBOUND
         yield Finding(
             rule=NO_COMPILER, origin="build", verdict="hit", severity="error", effect="install",
-            title=f"{copy.name} is compiled when it is installed, and this image has no CUDA compiler (nvcc)",
-            why=f"The index only has its source, and setup.py needs CUDA_HOME even where it would then find a wheel: {raised}.",
+            title=f"{copy.name} is compiled during installation, but this image has no CUDA compiler (nvcc)",
+            why=f"The index only has its source, and setup.py needs CUDA_HOME even if it would then find a wheel: {raised}.",
             confidence="confirmed", packages={copy.name: copy.version}, facts=("install",), fixes=tuple(fixes),
             evidence=(_COMPILES[copy.name],), here=f"{copy.name} {copy.version or ''}".rstrip() + f", {image}",
         )  # fmt: skip
@@ -173,7 +171,7 @@ def _yanked(copy: Distribution, release: Published, package: Package) -> Finding
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} was yanked",
-        why=f"Its authors yanked it from the index{reason}. Installers only use it where it is pinned.",
+        why=f"Its authors yanked it from the index{reason}. Installers only use it if it is pinned.",
         confidence="confirmed",
         packages={copy.name: copy.version},
         fixes=tuple(fixes),
@@ -237,13 +235,13 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
         elif fitting:
             fixes.append(downgrade_to(copy.name, fitting[-1].version, f"the newest release with wheels for {here}"))
         newest = newest_python(release.wheels, system)
-        text = f"use Python {newest}, the newest one that it has wheels for"
+        text = f"use Python {newest}, the newest one with wheels"
         fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
     elif (other := INSTEAD.get((copy.name, system or ""))) is not None:
         fixes.append(Fix("pin", other, None, f"a build of it for {here}", f"pip install {other}"))
     if no_system:
         others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if f"{each}:" in release.wheels)
-        fixes.append(Fix("config", text=f"use {others}, or leave it out: a marker keeps it from other systems"))
+        fixes.append(Fix("config", text=f"use {others}, or exclude it on this system with a marker"))
     yield Finding(
         rule=f"wheels-{copy.name}",
         origin="release",
@@ -251,7 +249,7 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} has no wheel for {here}",
-        why="It has no source distribution either, so that installers find no version of it for this Python and system.",
+        why="It has no source distribution either, so installers find no version for this Python and system.",
         confidence="confirmed",
         packages={copy.name: copy.version},
         facts=("os",) if no_system else ("python",),

@@ -70,7 +70,7 @@ def _symbols(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
     yield replace(
         finding,
         title=f"{copy.name} {copy.version} cannot be loaded with torch {here}: it is compiled for torch {built}",
-        why="Its wheel asks for symbols that this series of torch does not export: undefined symbol.",
+        why="Its wheel needs symbols that this torch series does not export: undefined symbol.",
         fixes=(*fixes, *finding.fixes),
     )
 
@@ -177,7 +177,7 @@ def _for_gpus(stack: Stack, copy: Distribution, linked: Linked | None) -> Iterat
         verdict="hit" if certain else "possible",
         severity="error",
         effect="crash",
-        title=f"torchvision {copy.version} is built for CUDA, but torch {torch.version} is a build for the CPU",
+        title=f"torchvision {copy.version} is built for CUDA, but torch {torch.version} is a CPU-only build",
         why="Its wheel loads libtorch_cuda.so, which this torch does not have, so its operators are missing: operator "
         "torchvision::nms does not exist.",
         confidence="confirmed",
@@ -279,7 +279,7 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
                 of_numpy_1(copy.name, copy.version, here, row),
                 verdict="hit",
                 title=f"import {row.module} fails: {copy.name} {copy.version} is compiled against numpy 1",
-                why=f"The compiled code of releases up to {row.last} uses types that have another layout in numpy 2: "
+                why=f"The compiled code of releases up to {row.last} uses types with a different layout in numpy 2: "
                 "numpy.dtype size changed, numpy.core.multiarray failed to import, or _ARRAY_API not found.",
                 facts=(),
                 here=f"{copy.name} {copy.version}, numpy {here}",
@@ -288,7 +288,7 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
 
 def of_numpy_1(name: str, version: str | None, numpy: str | None, row: NumpyAbi) -> Finding:
     """The finding about a release that was compiled against numpy 1 beside numpy 2, whose versions may be unknown."""
-    older = Fix("downgrade", "numpy", "<2", "the numpy that it is compiled against", 'pip install "numpy<2"')
+    older = Fix("downgrade", "numpy", "<2", "the numpy it was compiled against", 'pip install "numpy<2"')
     newer = [upgrade_to(name, row.first, "the first release compiled against numpy 2")] if row.first else []
     return Finding(
         rule=f"build-{name}-numpy",
@@ -297,7 +297,7 @@ def of_numpy_1(name: str, version: str | None, numpy: str | None, row: NumpyAbi)
         severity="error",
         effect="crash",
         title=f"{name} up to {row.last} is compiled against numpy 1 and cannot be imported with numpy 2",
-        why="Its compiled code uses types that have another layout in numpy 2.",
+        why="Its compiled code uses types with a different layout in numpy 2.",
         confidence="confirmed",
         packages={name: version, "numpy": numpy},
         facts=("build",),

@@ -34,9 +34,9 @@ _LAUNCHER = "accelerate launch"
 _EVERYWHERE = frozenset(("config", "accelerate_config", "help", "env"))
 """Options and configuration keys that trl's own parser accepts."""
 _REFUSALS = {
-    "vllm serve": "vLLM's argument parser exits with an error at an unknown option.",
-    "sglang serve": "SGLang's argument parser exits with an error at an unknown option.",
-    _LAUNCHER: "The argument parser of accelerate launch exits with an error at an unknown option.",
+    "vllm serve": "vLLM's argument parser exits with an error on an unknown option.",
+    "sglang serve": "SGLang's argument parser exits with an error on an unknown option.",
+    _LAUNCHER: "The argument parser of accelerate launch exits with an error on an unknown option.",
     "accelerate config": "accelerate launch rejects a configuration file with an unknown key.",
 }
 _OF_CLASSES = "The parser accepts the fields of {classes}, and raises ValueError for anything else."

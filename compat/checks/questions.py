@@ -44,7 +44,7 @@ def folded(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple
     return shown, (
         *notes,
         *_counted(overridden, "requirements that the project overrides"),
-        *_counted(len(quiet) - overridden, "features that nothing here shows to be in use"),
+        *_counted(len(quiet) - overridden, "features not known to be in use"),
     )
 
 

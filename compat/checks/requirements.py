@@ -139,7 +139,7 @@ def _of_likely_extra(
     yield replace(
         finding, verdict="possible", missing=("install",), unknown=(f"distributions.{copy.name}.source",),
         likelihood=_REQUESTED, title=finding.title.replace(copy.name, asking, 1),
-        why=f"{asking} declares it in its metadata, and {' and '.join(pinned)} are installed as it pins them.",
+        why=f"{asking} declares it in its metadata, and {' and '.join(pinned)} are installed in the versions it pins.",
     )  # fmt: skip
 
 
@@ -329,7 +329,7 @@ def refused_by_installers(finding: Finding) -> Finding:
     pins = [version for version in finding.packages.values() if version is not None]
     if finding.origin != "metadata" or finding.severity != "warning" or finding.verdict != "hit" or len(pins) != 2:
         return finding
-    why = "No installer takes both pins: pip fails with ResolutionImpossible, uv with unsatisfiable requirements."
+    why = "No installer accepts both pins: pip fails with ResolutionImpossible, uv with unsatisfiable requirements."
     title = finding.title.replace(" is installed", " is pinned")
     return replace(finding, severity="error", effect="install", title=title, why=why)
 

@@ -238,7 +238,7 @@ def major(version: str) -> int:
 
 def named(device: Accelerator) -> str:
     """A GPU's name, or what is known of it."""
-    return device.name or device.gfx or f"a GPU of compute capability {device.compute_capability}"
+    return device.name or device.gfx or f"a GPU with compute capability {device.compute_capability}"
 
 
 def name_and_code(device: Accelerator) -> str:
@@ -272,7 +272,7 @@ def driver_findings(stack: Stack) -> Iterator[Finding]:
     yield from _shadowed(stack)
 
 
-_FORWARD = " On data-centre GPUs, the forward-compatibility libraries of the image may help."
+_FORWARD = " On data-center GPUs, the forward-compatibility libraries of the image may help."
 
 
 def of_consumers(stack: Stack) -> bool:
@@ -293,7 +293,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         return
     known = {build.cuda for build in stack.builds() if build.cuda}
     certain = stack.flavour.certain or all((stack.tables.floor(each) or 0) > branch for each in known)
-    # an image may contain NVIDIA's forward-compatibility libraries, which work on data-centre GPUs only
+    # an image may contain NVIDIA's forward-compatibility libraries, which work on data-center GPUs only
     rescued = bool(image_of(stack.torch)) and not of_consumers(stack)
     missing = () if certain and not rescued else ("accelerators",) if certain and not stack.devices else ("build",)
     certain = not missing
@@ -363,7 +363,7 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
             Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"),
             Fix(
                 kind="env-var",
-                text="on data-centre GPUs, use the toolkit's compatibility libraries",
+                text="on data-center GPUs, use the toolkit's compatibility libraries",
                 command="export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH",
             ),
         ),

@@ -82,7 +82,7 @@ def _conda_without_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator
         yield Finding(
             rule="build-torch-gpu", origin="build", verdict="hit", severity="error", effect="crash",
             title=f"This torch has no code for {name_and_code(device)}",
-            why=f"The builds of conda's channel pytorch for CUDA {cuda} are compiled for {compiled}, without PTX that the "
+            why=f"The builds in conda's pytorch channel for CUDA {cuda} are compiled for {compiled}, without PTX that the "
             f"driver could compile. Every kernel fails: no kernel image is available for execution on the device. The channel "
             f"ended with {LAST} and has no build for this GPU.",
             confidence="reported", packages={"torch": copy.version}, facts=("accelerators", "build"),
@@ -110,7 +110,7 @@ def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iter
     yield Finding(
         rule="build-torch-vendor", origin="build", verdict="hit", severity="error", effect="slow",
         title=f"This torch is built for CUDA {cuda}, and {device} needs a build for ROCm",
-        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only. Conda's channel pytorch has no "
+        why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs. Conda's pytorch channel has no "
         "build for ROCm.",
         confidence="confirmed", packages={"torch": copy.version}, facts=("accelerators", "build"),
         fixes=(
@@ -161,7 +161,7 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
         severity="error",
         effect="slow",
         title=f"This torch is built for {platform}, and {device} needs a build for {other}",
-        why="torch.cuda.is_available() is False: a build for CUDA sees NVIDIA's GPUs only, one for ROCm AMD's only.",
+        why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs, ROCm builds only AMD GPUs.",
         confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("accelerators", "build"),

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if sys.stdout is None:
-            raise InputError("there is no standard output to write to")
+            raise InputError("standard output is closed")
         return _run(words)
     except InputError as problem:
         _complain(f"compat: {problem}\n")
@@ -168,7 +168,7 @@ def _is_value(command: Command, before: Sequence[str]) -> bool:
 def _check_operands(command: Command, operands: list[str], rest: tuple[str, ...] | None) -> None:
     if len(operands) > command.most:
         hint = "; the command to read goes after '--'" if command.command_after_dashes else ""
-        raise InputError(f"'compat {command.name}' does not take {operands[command.most]!r}{hint}")
+        raise InputError(f"unexpected argument {operands[command.most]!r} for 'compat {command.name}'{hint}")
     if rest is not None and not command.command_after_dashes and not command.program:
         raise InputError(f"'compat {command.name}' takes no command after '--'")
     if rest is not None and not rest:

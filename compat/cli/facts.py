@@ -31,7 +31,7 @@ def run(options: Options) -> int:
 
     for name in ("probe", "rendezvous", "nodes", "timeout"):
         if options.flag(name):
-            raise InputError(f"--{name} goes with --output DIR, which writes this machine as a node")
+            raise InputError(f"--{name} requires --output DIR")
     named = [*(("file", name) for name in options.operands), *(("pasted", name) for name in options.values.get("pasted", ()))]
     if named and options.flag("python"):
         raise InputError("--python reads an installed environment; it cannot be combined with files")

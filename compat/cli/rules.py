@@ -21,7 +21,7 @@ def run(options: Options) -> int:
     extra = options.values.get("rules", ())
     if action == "list":
         if operands:
-            raise InputError(f"'compat rules list' does not take {operands[0]!r}")
+            raise InputError(f"unexpected argument {operands[0]!r} for 'compat rules list'")
         return _list(extra, options)
     if action == "show":
         return _show(extra, operands, options)

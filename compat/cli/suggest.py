@@ -43,7 +43,7 @@ def run(options: Options) -> int:
         if task is not None:
             known = ", ".join(_FOR_TASK)
             raise InputError(f"--task: no packages are known for {excerpt(task, 40)!r}; pass {known}, or --with trl,vllm")
-        raise InputError("nothing to suggest pins for: pass --task, or --with trl,vllm")
+        raise InputError("nothing to suggest: pass --task, or --with trl,vllm")
     asked = _asked(texts, Target(environment))
     amd = any(each.vendor == "amd" for each in environment.accelerators or ())
     if amd or environment.accelerators == ():

@@ -68,7 +68,7 @@ def _text(asked: Mapping[str, str], found: list[Row]) -> str:
     """Render the facts, worst first, each once with up to three lines that need it."""
     title = " with ".join(f"{name} {version}" for name, version in asked.items())
     if not found:
-        return f"  {title}: nothing is known to break"
+        return f"  {title}: no known incompatibilities"
     facts: dict[tuple[str, ...], list[Row]] = {}
     for row in found:
         facts.setdefault((row.tier, row.consumer, row.package, row.what, row.problem, row.missing), []).append(row)
@@ -80,7 +80,7 @@ def _text(asked: Mapping[str, str], found: list[Row]) -> str:
         lines += ["", f"  {_TIERS[tier].format(consumer)}"]
         for rows in group:
             lines += _fact(rows, asked)
-    return "\n".join(map(printable, [*lines, "", f"  {len(facts)} thing{'s' if len(facts) > 1 else ''} not there."]))
+    return "\n".join(map(printable, [*lines, "", f"  {len(facts)} incompatibilit{'ies' if len(facts) > 1 else 'y'} found."]))
 
 
 def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:

@@ -65,10 +65,10 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
     meant = [each for each in found if _is_meant(each, lack)]
     if not meant and lack.kind in (NAME, ATTRIBUTE):
         meant = _inside(found, lack.owner)
-        doubt = f" That {lack.owner} passes on the name of {meant[0].module} is a guess." if meant else None
+        doubt = f" It is a guess that {lack.owner} forwards the name from {meant[0].module}." if meant else None
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
         meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
-        doubt = f" That the {lack.name} of {lack.owner} is this one is a guess by its name."
+        doubt = f" The {lack.name} of {lack.owner} is assumed to be this one because of its name."
     one = of_one_package(meant, modules, installed if doubt is None else ())
     if not one and lack.required:
         likely = home(lack.owner.partition(".")[0], modules) or ""
@@ -199,7 +199,7 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | No
     """Return the releases of what the error lacks; ``guess`` states what was guessed to find the name."""
     of_class = lack.kind not in (NAME, ATTRIBUTE, MODULE)
     shown = any(module.replace("_", "-") == found.package for module in modules)
-    unsaid = f" The message does not say whose {lack.owner} it is." if of_class and not shown else ""
+    unsaid = f" The message does not say which {lack.owner} it is." if of_class and not shown else ""
     call = lack.kind == CALL
     what = f"{found.owner}.{lack.name}" if guess and of_class else f"{lack.owner}() without {lack.name}" if call else lack.what
     named = _in_runs(found, what, call=call)
@@ -299,14 +299,16 @@ def of_new_function(error: RaisedError, facts: Facts) -> list[Finding]:
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"{function} of {package}, new in {since}, gets a container of another kind",
-            why=f"By published source, {last} does not have this function. What it gets, such as an attribute of a model's own "
+            title=f"{function} of {package}, new in {since}, receives a different type of container",
+            why=f"According to its published source, {last} does not have this function. What it receives, such as an "
+            "attribute of a model's own "
             f"class, was written for an older {package}.",
             confidence="reported",
             packages={package: here},
             fixes=(
                 downgrade_to(package, last, "the last release without it"),
-                Fix("config", text="a newer version of the code whose value it gets (for a model with its own code: its latest "
+                Fix("config", text="a newer version of the code that passes the value (for a model with its own code: "
+                "its latest "
                     "revision)"),
             ),
             here=where(error),

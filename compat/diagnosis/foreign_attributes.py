@@ -104,10 +104,11 @@ def _added(found: Sequence[Change], lack: Lack, error: RaisedError, facts: Facts
         fixes = [*named.fixes(version), *fixes]
     elif named is not None and named.specifier.startswith(">="):
         first = named.specifier.removeprefix(">=").partition(",")[0]
-        fixes.append(_older(package, first, f"the releases without {names[0]}.{lack.name}"))
+        fixes.append(_older(package, first, f"releases without {names[0]}.{lack.name}"))
     return _finding(
-        f"{lack.name} is in {package}'s {classes}, and the object is a plain {lack.owner}",
-        f"By its published source, {package} adds {lack.name} to {lack.owner} {span_of(has, known)}. The object was made "
+        f"{lack.name} is in {package}'s {classes}, but the object is a plain {lack.owner}",
+        f"{package} adds {lack.name} to {lack.owner} {span_of(has, known)}, according to its published source. The "
+        "object was made "
         f"without {package}, or for an older release of it.",
         {package: version}, fixes, error,
     )  # fmt: skip
@@ -123,8 +124,8 @@ def _set(put: Change, lack: Lack, error: RaisedError, facts: Facts) -> Finding:
         fixes += named.fixes(version)
     fixes.append(Fix("config", text=f"prepare the object with {package}, whose code sets {lack.name} on it"))
     fixes += [fix for name in readers if (fix := without_reading(lack.name, name, version_of(name, facts))) is not None]
-    here = "and the value is None here" if lack.owner in PLAIN else f"and this {lack.owner or 'one'} does not have it"
-    why = f"By its published source, {package} sets it in {put.module} {span_of(put.has, put.known)}"
+    here = "but the value is None here" if lack.owner in PLAIN else f"but this {lack.owner or 'one'} does not have it"
+    why = f"According to its published source, {package} sets it in {put.module} {span_of(put.has, put.known)}"
     return _finding(
         f"{package} sets {lack.name} on objects of other packages, {here}",
         f"{'; '.join((why, *read))}. The object was made or loaded without that code, or another release of it ran.",
@@ -142,8 +143,9 @@ def _read(reads: Change, lack: Lack, error: RaisedError, facts: Facts) -> Findin
         text = f"a release of {owner} whose {lack.owner} has {lack.name}"
         fixes.append(written_for(reader, owner, facts) or Fix("pin", owner, None, text, None))
     return _finding(
-        f"{reader} {version} reads {lack.name}, and this {lack.owner or 'object'} does not have it",
-        f"By its published source, {reader} reads it in {reads.module} {span_of(reads.has, reads.known)}. The releases do not "
+        f"{reader} {version} reads {lack.name}, but this {lack.owner or 'object'} does not have it",
+        f"{reader} reads it in {reads.module} {span_of(reads.has, reads.known)}, according to its published source. "
+        "The releases do not "
         f"match: {reader} was written for an older or a newer {owner or 'release of the package that defines the class'}.",
         {name: version_of(name, facts) for name in (reader, owner) if name}, fixes, error,
     )  # fmt: skip
@@ -179,9 +181,9 @@ def without_reading(name: str, package: str, version: str | None) -> Fix | None:
         return None
     after = [each for each in reads.lacks if key_of(each) > key_of(reads.has[-1])]
     if after:
-        spec, text = f">={after[0]}", f"the releases that no longer read {name}"
+        spec, text = f">={after[0]}", f"releases that no longer read {name}"
         return Fix("upgrade", package, spec, text, f'pip install "{package}{spec}"')
-    return _older(package, reads.has[0], f"the releases that do not read {name} yet")
+    return _older(package, reads.has[0], f"releases that do not read {name} yet")
 
 
 def _older(package: str, first: str, text: str) -> Fix:

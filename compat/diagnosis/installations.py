@@ -50,7 +50,7 @@ def incomplete(error: RaisedError, facts: Facts) -> list[Finding]:
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"The installation of {name} does not have {match['module']}/{inner}",
+            title=f"The installation of {name} lacks {match['module']}/{inner}",
             why=f"{name} reads a file in its own folder. Either its release, or the commit that was built, was packaged "
             "without that file, or the installation was interrupted or mixed with another one.",
             confidence="reported",
@@ -78,7 +78,7 @@ def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding])
         return [replace(each, here=f"{where(error)}, {each.here}") for each in known]
     version = version_of(name, facts)
     compiled = name in WITH_KERNELS
-    parts = "was built for another GPU, Python, torch or CUDA, or does not find its libraries" if compiled else "is broken"
+    parts = "was built for another GPU, Python, torch or CUDA, or cannot find its libraries" if compiled else "is broken"
     return [
         Finding(
             rule="symptom-not-importable",
@@ -184,7 +184,7 @@ def of_other_systems(name: str, system: str) -> Finding | None:
     instead = INSTEAD.get((name, system))
     fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
     if instead is not None:
-        text = f"builds of {name} for {SYSTEMS[system]} by others"
+        text = f"third-party builds of {name} for {SYSTEMS[system]}"
         fixes.insert(0, Fix("pin", instead, None, text, f"pip install {instead}"))
     return Finding(
         rule=f"wheels-{name}",
@@ -243,7 +243,7 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
     if own is not None and fits(own.wheels, system, None):
         newest = newest_python(own.wheels, system)
         command = f"uv venv --python {newest}"
-        fixes.append(Fix("config", text=f"use Python {newest}, which it has wheels for", command=command))
+        fixes.append(Fix("config", text=f"use Python {newest}, the newest one with wheels", command=command))
     which = f"{name} {here}" if here is not None else f"{name} before {first}"
     return Finding(
         rule=f"wheels-{name}",
@@ -252,8 +252,8 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
         severity="error",
         effect="install",
         title=f"{which} has no wheel for {on}, and building it fails",
-        why="Without a wheel that fits, installers compile the source, which needs the compilers and libraries of that "
-        "project. Their errors are not the cause.",
+        why="Without a matching wheel, installers compile the source, which needs the project's compilers and libraries. "
+        "Compiler errors are only a consequence.",
         confidence="confirmed",
         packages={name: here},
         facts=("python",),

@@ -209,8 +209,8 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"The files of {owner} are of two releases: its own code does not find {known.what}",
-            why=f"{owner} {version} has it, by its published source. Files of another release were left behind by an "
+            title=f"{owner} mixes files of two releases: its own code cannot find {known.what}",
+            why=f"{owner} {version} has it, according to its published source. Files of another release were left behind by an "
             "installation over the old one, or another copy comes first on the path.",
             confidence="reported",
             packages={owner: version},
@@ -392,7 +392,7 @@ def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
         verdict="possible",
         severity="error",
         effect="crash",
-        title=f"{known.title}: the code that failed is of another {other}",
+        title=f"{known.title}: the code that failed is from another {other}",
         why=f"{known.sentence()} {ELSEWHERE} A development build may lack it as well.",
         confidence="reported",
         packages={known.package: version},
@@ -418,7 +418,9 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         start = who = asking
         newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
     if known is None and lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
-        text = f"import the module of {owner} that defines {lack.name} alone: a checkout's __init__.py often hides its error"
+        text = (
+            f"import the module of {owner} that defines {lack.name} on its own: a checkout's __init__.py often hides its error"
+        )
         newer = (*newer, Fix("config", text=text))
     then = None if asking is None else written_for(asking, owner, facts)
     then = then or Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None)
@@ -431,7 +433,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         moved = next(fix for fix in known.fixes(version) if fix.package)
         fixes = (*newer, moved) if known.gone else (moved, *newer)
     of_call = lack.kind in (KEYWORD, CALL)
-    action = f"calls {lack.what} of {owner}" if of_call else f"takes {_short(lack)} from {owner}"
+    action = f"calls {lack.what} of {owner}" if of_call else f"uses {_short(lack)} of {owner}"
     lacks = f"this {owner} does not {'accept' if of_call else 'have'} it"
     if lack.required:
         action, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
@@ -442,7 +444,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         verdict="hit" if sure else "possible",
         severity="error",
         effect="crash",
-        title=f"{start} {action}, and {lacks}",
+        title=f"{start} {action}, but {lacks}",
         why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
         confidence="confirmed" if sure else "reported",
         packages={name: version_of(name, facts) for name in (asking, owner) if name},

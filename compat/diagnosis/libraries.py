@@ -149,7 +149,7 @@ def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
         packages={name: version_of(name, facts)},
         facts=("build", "cuda_toolkit", "accelerators"),
         fixes=(
-            Fix("pin", name, None, "a wheel of a release instead of the build", f"pip install --force-reinstall {name}"),
+            Fix("pin", name, None, "install a published wheel instead of building", f"pip install --force-reinstall {name}"),
             Fix("source-install", name, "", "build it again from a clean checkout, for all architectures that it is made for"),
         ),
         evidence=(LOADER,),
@@ -234,13 +234,13 @@ def _rocm_library(name: str, release: str, about: Sequence[str], where: str, fac
     rocm = f"ROCm {release}" if name == "amdhip64" and release else "another release of ROCm"
     return question(
         rule="symptom-rocm-library",
-        title=f"{asking or 'A package'} is compiled for {rocm}, whose libraries are not installed",
+        title=f"{asking or 'A package'} is compiled for {rocm}, but the libraries of that release are not installed",
         why=f"It is linked to lib{name}.so{'.' * bool(release)}{release}. The numbers of ROCm's libraries change with its "
         "major releases; the wheels of torch from its own index bring theirs, others use the libraries in /opt/rocm.",
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, "torch"))},
         facts=("build", "variables"),
         fixes=(
-            Fix("source-install", asking or "torch", "", "a build for the ROCm that is installed, or build it on this machine"),
+            Fix("source-install", asking or "torch", "", "a build for the installed ROCm, or build it on this machine"),
             *((Fix("source-install", "torch", "", f"a build of torch for {rocm}"),) if asking else ()),
             Fix("env-var", text="let the loader find the libraries", command="export LD_LIBRARY_PATH=/opt/rocm/lib"),
         ),
@@ -259,7 +259,7 @@ def _tensorrt(name: str, release: str, about: Sequence[str], where: str, facts: 
         packages={each: version_of(each, facts) for each in dict.fromkeys((*about, "tensorrt"))},
         facts=("install", "variables"),
         fixes=(
-            Fix("pin", "tensorrt", spec, "the release that the library is from", f'pip install "tensorrt{spec or ""}"'),
+            Fix("pin", "tensorrt", spec, "the release that provides the library", f'pip install "tensorrt{spec or ""}"'),
             Fix("env-var", text="let the loader find the libraries of the wheel: the folder tensorrt_libs in site-packages"),
             Fix("config", text="start from NVIDIA's container for the release"),
         ),
@@ -274,7 +274,7 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
     return question(
         rule="symptom-cpu-only-torch",
         title=f"{name or 'An extension'} is compiled for a torch with CUDA, but this torch has no lib{library}.so",
-        why="The installed torch is a CPU-only build, or another one than the extension was compiled for.",
+        why="The installed torch is a CPU-only build, or not the one the extension was compiled for.",
         packages={each: version_of(each, facts) for each in (*names[:1], "torch")},
         facts=("build", "install"),
         fixes=(
@@ -308,7 +308,7 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
         fixes=(
             *(_for_cudnn(asking, release) if name == "cudnn" else ()),
             *(_for_cuda_of_torch(asking, of_cuda, facts) if asking else ()),
-            Fix("source-install", asking, "", "install builds of it and of torch for the same CUDA release"),
+            Fix("source-install", asking, "", "install builds of both for the same CUDA release"),
             Fix("pin", wheel, spec, "the wheel that has the library", f'pip install "{wheel}{spec or ""}"'),
         ),
         evidence=(LOADER,),

@@ -194,8 +194,9 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
             severity="error",
             effect="crash",
             title=f"{name} is not installed: {'the code' if asking in (None, name) else asking} asks for its version",
-            why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, or under another "
-            f"name, or the module was only copied there.{there}",
+            why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, was "
+            "installed under "
+            f"another name, or the module was only copied there.{there}",
             confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each},
             fixes=(Fix("pin", name, None, f"installs {name}", f"pip install {name}"),),

@@ -137,7 +137,7 @@ def _lacking(known: Named, what: str, error: RaisedError, facts: Facts) -> list[
         _finding(
             known.package,
             f"{known.package} has {what} {known.span}",
-            "The module of a model is part of the library. A release without it cannot load the model, wherever its files"
+            "Model code is part of the library. A release without it cannot load the model, wherever its files"
             " come from, unless they bring their own code (trust_remote_code).",
             tuple(known.fixes(version)),
             error,
@@ -151,7 +151,7 @@ def _in_no_release(package: str, name: str, error: RaisedError, facts: Facts) ->
     table = open_table(package)
     newest = f" up to {table.versions[-1]}" if table is not None else ""
     source = f"https://github.com/{'huggingface/transformers' if package == 'transformers' else 'vllm-project/vllm'}"
-    own = Fix("config", None, None, "trust_remote_code=True, if the files of the model bring their own code (read it first)")
+    own = Fix("config", None, None, "trust_remote_code=True, if the model's repository contains code (review it first)")
     upgrade = Fix("upgrade", package, None, f"a later release of {package}", f"pip install -U {package}")
     checkout = Fix(
         "source-install", package, None, f"{package} from source, where a new model appears first",
@@ -160,7 +160,7 @@ def _in_no_release(package: str, name: str, error: RaisedError, facts: Facts) ->
     return _finding(
         package,
         f"No release of {package}{newest} has the model {name}",
-        f"The published source of {package} has no module for it{newest}. The model is newer, or it brings its own code.",
+        f"The published source of {package} has no module for it{newest}. The model is newer, or has its own code.",
         (own, upgrade, checkout) if package == "transformers" else (upgrade, own),
         error,
         facts,

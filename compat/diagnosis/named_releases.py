@@ -149,7 +149,7 @@ def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named
     starts = ["".join(words[:at]) for at in range(len(words) - 1, 1, -1)]
     for base in (*inner, *ends, *starts):
         if home(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
-            yield replace(found, doubt=f" That {name} is derived from {base} is a guess by its name.", derived=True)
+            yield replace(found, doubt=f" {name} is assumed to derive from {base} because of its name.", derived=True)
             return
 
 
@@ -157,7 +157,7 @@ def _of_class_with(keyword: str, name: str, method: str, modules: Sequence[str])
     """Look up an argument of the only trainer that has ever taken it, as that of an unknown one."""
     base = class_with_argument(keyword, "Trainer") if name.endswith("Trainer") and method in ("", "__init__") else None
     found = None if base in (None, name) else of_keyword(f"{base}.__init__", keyword, modules)
-    doubt = f" That {name} is derived from {base} is a guess by this argument."
+    doubt = f" {name} is assumed to derive from {base} because of this argument."
     return None if found is None else replace(found, doubt=doubt, derived=True)
 
 
@@ -256,7 +256,7 @@ def _is_of_some_base(name: str) -> bool:
 
 
 def _perhaps(found: Named | None, guessed: str | None) -> Named | None:
-    doubt = f" The message does not say whose {guessed} it is."
+    doubt = f" The message does not say which {guessed} it is."
     return found if found is None or guessed is None else replace(found, doubt=doubt)
 
 

@@ -74,7 +74,7 @@ def _overridden(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     homonym = base == owner and bool(error.frames) and package_of(error.frames[-1]) == "transformers"
     gain = next(_gained(owner, method, base, lack), None) if base is not None and (homonym or base != owner) else None
     if gain is not None and homonym:
-        why = f"transformers {gain.since} calls its own {base}.{method} with it, so the method that failed is that of another "
+        why = f"transformers {gain.since} calls its own {base}.{method} with it, so the failing method belongs to another "
         return _finding(replace(gain, why=f"{why}class with this name."), f"another class {owner}", method, error, facts)
     return _finding(gain, owner, method, error, facts)
 
@@ -93,11 +93,11 @@ def _ahead_of_base(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding
     text = f"the releases that do not pass {lack.name}"
     fixes = (
         Fix("upgrade", "transformers", newer, text, f'pip install "transformers{newer}"'),
-        Fix("config", text=f"let {owner}.{method} take {lack.name} as well"),
+        Fix("config", text=f"make {owner}.{method} accept {lack.name}"),
     )
-    title = f"transformers passes {lack.name} to {method}() up to {last}, and {owner} does not take it"
-    why = f"{owner}.{method} overrides {base}.{method} as it is since then, by published source."
-    doubt = f" That {owner} derives from {base} is a guess by its name."
+    title = f"transformers passes {lack.name} to {method}() up to {last}, but {owner} does not accept it"
+    why = f"According to its published source, {owner}.{method} overrides {base}.{method} as it was changed after that."
+    doubt = f" {owner} is assumed to derive from {base} because of its name."
     return [_override(title, why + doubt, "confirmed", {"transformers": here}, fixes, error)]
 
 
@@ -107,11 +107,12 @@ def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     first = first_of_peers(method, lack.name, "transformers") if lack.kind == KEYWORD else None
     if first is None:
         return []
-    why = f"Until then no class of transformers had it in {method}, by published source. That transformers passes it to "
-    passes = f"Models of transformers take {lack.name} in {method}()"
-    return _finding(
-        _Gain(lack.name, first, passes, f"{why}the {method} of {owner} is a guess.", "reported"), owner, method, error, facts
+    why = (
+        f"According to its published source, no class of transformers had it in {method} before. It is a guess that "
+        "transformers passes it to "
     )
+    passes = f"Models of transformers take {lack.name} in {method}()"
+    return _finding(_Gain(lack.name, first, passes, f"{why}the {method} of {owner}.", "reported"), owner, method, error, facts)
 
 
 def unused_by_model(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -134,7 +135,7 @@ def of_base(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
         return None
     base = "PreTrainedTokenizerBase" if "Tokenizer" in base else base
     known = of_inherited("transformers", base, lack.name)
-    doubt = f" That {lack.owner} derives from {base} is a guess by its name."
+    doubt = f" {lack.owner} is assumed to derive from {base} because of its name."
     return known if known is None or base == lack.owner else replace(known, doubt=doubt)
 
 
@@ -156,9 +157,11 @@ def left_over(lack: Lack, modules: Sequence[str]) -> Named | None:
     named = option("transformers", f"from_pretrained({lack.name}=)", set(compress(versions[since:], taken[since:])), versions)
     if named is None:
         return None
-    why = f"{named.why}; what from_pretrained does not take is passed on to {owner}"
+    why = f"{named.why}; from_pretrained forwards what it does not accept to {owner}"
     doubt = (
-        "" if (home(owner, ()) or "").startswith("transformers") else f" That {owner} is a model of it is a guess by its name."
+        ""
+        if (home(owner, ()) or "").startswith("transformers")
+        else f" {owner} is assumed to be one of its models because of its name."
     )
     return replace(named, why=why, doubt=doubt)
 
@@ -179,7 +182,7 @@ def _of_configuration(lack: Lack, modules: Sequence[str], facts: Facts) -> Named
     """The same for the configuration of a model; if nothing else speaks of transformers, the attribute's name has to."""
     unknown = home(lack.owner, modules) is None and (is_telling(lack.name) or version_of("transformers", facts) is not None)
     known = of_configuration(lack.name) if unknown or _of_transformers(lack.owner, modules) else None
-    doubt = f" That {lack.owner} is the configuration of a model, with this base, is a guess by its name."
+    doubt = f" {lack.owner} is assumed to be a model configuration with this base because of its name."
     return known and replace(known, doubt=doubt)
 
 
@@ -197,8 +200,11 @@ def _unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     asking = [name for name in modules_of(error) if name != "torch"]
     if known is None or since is None or (here is None and asking[:1] != ["transformers"]):
         return []
-    why = f"Releases before {since} do not have it, by published source. {lack.owner} was written for one of them.{known.doubt}"
-    gain = _Gain(lack.name, since, f"transformers asks for {known.what}", why, "reported", passed=False)
+    why = (
+        f"According to its published source, releases before {since} lack it. {lack.owner} was written for one of "
+        f"them.{known.doubt}"
+    )
+    gain = _Gain(lack.name, since, f"transformers uses {known.what}", why, "reported", passed=False)
     return _finding(gain, lack.owner, lack.name, error, facts)
 
 
@@ -249,9 +255,9 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
             "upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}"
         )
     spec = f"<{gain.since}"
-    text = f"the releases before {method} got {gain.parameter}" if gain.passed else f"the releases that do not ask for {method}"
+    text = f"releases before {method} got {gain.parameter}" if gain.passed else f"releases that do not use {method}"
     older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')
-    title = f"{gain.passes} since {gain.since}, and {owner} does not {'take' if gain.passed else 'have'} it"
+    title = f"{gain.passes} since {gain.since}, but {owner} does not {'accept' if gain.passed else 'have'} it"
     packages = {name: version_of(name, facts) for name in filter(None, (own, "transformers"))}
     return [_override(title, gain.why, gain.confidence, packages, (older, newer), error)]
 
@@ -279,13 +285,13 @@ def _gained(owner: str, method: str, base: str | None, lack: Lack) -> Iterator[_
     """Yield the parameters that a method of the base has got since some release, the named one or else all."""
     if base is None:
         return
-    passes, derives = f"to {method}()", f"That {owner} derives from {base} is a guess by its name."
+    passes, derives = f"to {method}()", f"{owner} is assumed to derive from {base} because of its name."
     for parameter, since in _of_base(base, method, lack.name):
-        why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}, by published source."
+        why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}."
         yield _Gain(parameter, since, f"transformers passes {parameter} {passes}", f"{why} {derives}")
     added = _since(changed(Lack(MEMBER, base, method), ("transformers",))) if lack.kind == KEYWORD else None
     if added is not None:
-        why = f"{base} has {method} only since transformers {added}, by published source, and calls it with {lack.name}."
+        why = f"According to its published source, transformers {added} added {base}.{method} and calls it with {lack.name}."
         yield _Gain(lack.name, added, f"transformers passes {lack.name} {passes}", f"{why} {derives}")
 
 
@@ -330,7 +336,7 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
     fixes = [Fix("config", text=f"pass a {owner} (see its documentation for a conversion), or let {package} make it")]
     if since != first:
         spec = f"<{since}"
-        text = f"the releases that have no {owner}.{lack.name}"
+        text = f"releases without {owner}.{lack.name}"
         fixes.append(Fix("downgrade", package, spec, text, f'pip install "{package}{spec}"'))
         fixes.reverse()
     return [
@@ -340,8 +346,8 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"{package} calls {lack.name}() of {owner}, and got {_with_article(lack.owner)}",
-            why=f"{owner} of {package} has this method since {since}, by published source. Code that was written for an older "
+            title=f"{package} calls {owner}.{lack.name}(), but got {_with_article(lack.owner)}",
+            why=f"According to its published source, {package} {since} added this method of {owner}. Code written for an older "
             f"{package} passes or returns {_with_article(lack.owner)} where newer releases expect {_with_article(owner)}.",
             confidence="reported",
             packages={package: here},

@@ -71,14 +71,14 @@ def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     by_base = any(frame.function == "_add_tokens" and package_of(frame) == "transformers" for frame in error.frames)
     if not by_base and (error.frames or lack.name not in _VOCABULARY):
         return []
-    title = f"Since transformers {_EAGER} a tokenizer is asked for its tokens before {lack.owner} has set {lack.name}"
+    title = f"Since transformers {_EAGER} the base class reads a tokenizer's vocabulary before {lack.owner} has set {lack.name}"
     why = (
         f"The constructor of the base class adds the special tokens and calls get_vocab() and vocab_size for that. {lack.owner}"
-        f" sets {lack.name} after it has called that constructor: its code was written for an older transformers."
+        f" sets {lack.name} after calling that constructor: its code was written for an older transformers."
     )
     fixes = (
         Fix(
-            "downgrade", "transformers", f"<{_EAGER}", "the releases that do not look up tokens there",
+            "downgrade", "transformers", f"<{_EAGER}", "releases that do not look up tokens there",
             f'pip install "transformers<{_EAGER}"',
         ),
         Fix("config", text=f"set {lack.name} before super().__init__() in the tokenizer's code, {_REVISION}"),
@@ -94,15 +94,16 @@ def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[F
     since = known.specifier.removeprefix(">=").partition(",")[0]
     if known.lacked_by(version):
         return _without(lack, error, facts) if lack.owner.endswith("Config") and _have_it(lack.name, version)[0] else []
-    title = f"transformers asks for {known.what} since {since}, and {lack.owner} does not have it"
+    title = f"transformers uses {known.what} since {since}, but {lack.owner} does not have it"
     why = (
-        f"Releases before {since} do not have it, by published source. The code of {lack.owner} was written for one of them:"
+        f"According to its published source, releases before {since} lack it. The code of {lack.owner} was written "
+        "for one of them:"
         " it does not call the method of its base class that sets it."
     )
     older = f"<{since}"
     fixes = (
         Fix(
-            "downgrade", "transformers", older, f"the releases that do not ask for {lack.name}",
+            "downgrade", "transformers", older, f"releases that do not use {lack.name}",
             f'pip install "transformers{older}"',
         ),
         Fix("config", text=_REVISION.removeprefix("or ")),
@@ -132,15 +133,15 @@ def _without(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     if not lack.owner.endswith(("Config", *_OF_MODELS)) or (version is None and asked is None):
         return []
     who = "The code" if asked is None else asked
-    title = f"{who} asks {lack.owner} for {lack.name}, and this class, which is not one of transformers, does not have it"
+    title = f"{who} reads {lack.name} of {lack.owner}, a class outside transformers that does not have it"
     why = (
-        f"No release of transformers has {lack.owner}: it is from the model's own code, or from a project. That code was"
+        f"No release of transformers has {lack.owner}: it comes from the model's own code, or from a project. That code was"
         f" written for a transformers whose classes did not need {lack.name}, or under another name."
     )
     since = _have_it(lack.name, version)[1] if version is not None and lack.owner.endswith("Config") else None
     older = None if since is None else f"<{since}"
     if since is not None:
-        why = f"{why} By published source, configurations of several models have got it in {since}."
+        why = f"{why} According to its published source, configurations of several models got it in {since}."
     fixes = [
         Fix(
             "downgrade" if version else "pin",

@@ -160,7 +160,7 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         return None  # another interpreter was running
     who = asking or "A package"
     spec = f"<{release}" if removed else f">={release}"
-    text = f"use a Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")
+    text = f"use Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")
     fixes = [Fix("config", text=text, command=f"uv venv --python '{spec}'")]
     if lack.what == "distutils":
         fixes.append(Fix("pin", "setuptools", None, "includes distutils", "pip install setuptools"))

@@ -131,7 +131,7 @@ def _of_python(each: Unfit, name: str, facts: Facts) -> Iterator[Fix]:
         else next(iter(pythons[-1:]), "")
     )
     if newest:
-        yield Fix("config", text=f"use Python {newest}, which it has wheels for", command=f"uv venv --python {newest}")
+        yield Fix("config", text=f"use Python {newest}, the newest one with wheels", command=f"uv venv --python {newest}")
 
 
 def _of_system(each: Unfit) -> Iterator[Fix]:
@@ -150,7 +150,7 @@ def _of_system(each: Unfit) -> Iterator[Fix]:
         SYSTEMS[tag.system] for tag in each.offered if tag.system and (tag.system, tag.machine) != (here.system, here.machine)
     ]
     if others and not here.glibc:
-        yield Fix("config", text=f"use {' or '.join(dict.fromkeys(others))}, which this release has wheels for")
+        yield Fix("config", text=f"use {' or '.join(dict.fromkeys(others))}, for which this release has wheels")
     yield Fix("source-install", normalized(each.name), "", "build it on this machine, if it has a source distribution")
 
 
@@ -199,7 +199,7 @@ def _prereleases(text: str, facts: Facts) -> Iterator[Finding]:
         pin = f'"{name}=={release}"' if is_version(release) else f'"{name}>=0.0.dev0"'
         yield _finding(
             f"prerelease-{name}",
-            f"{name} {release} is a pre-release, which uv takes only if it is asked for",
+            f"{name} {release} is a pre-release, which uv only selects on request",
             "uv takes pre-releases of what the project itself requires by a pre-release specifier, not of what other "
             "packages require.",
             {name: version_of(name, facts)},
@@ -240,7 +240,7 @@ def _other_index(text: str, facts: Facts) -> Iterator[Finding]:
                 ),
                 Fix(
                     "config",
-                    text="say for each package which index it is from: [tool.uv.sources] with an index that is explicit",
+                    text="assign each package to its index in [tool.uv.sources], and mark the index as explicit",
                 ),
             ],
             evidence=f"{_UV}indexes/#searching-across-multiple-indexes",
@@ -273,7 +273,7 @@ def _pythons(text: str, facts: Facts) -> Iterator[Finding]:
         yield _finding(
             "project-python-range",
             f"{name} requires Python {spec}, and the project allows others",
-            "Poetry resolves for every Python that the project allows, not only for the one that runs.",
+            "Poetry resolves for every Python that the project allows, not only for the running one.",
             {name: version_of(name, facts)},
             [Fix("config", text=f'narrow the range of the project: requires-python = "{spec.replace(" ", "")}"')],
             fact="python",

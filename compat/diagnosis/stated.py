@@ -175,7 +175,7 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     """Return the required release, or, if both releases are known, the fixes derived for this pair of distributions."""
     name, spec = wanted.name, wanted.specifier
     if name == "python":
-        return (Fix("config", text=f"use a Python {spec}", command="uv venv --python 3.11"),)
+        return (Fix("config", text=f"use Python {spec}", command="uv venv --python 3.11"),)
     command = f'pip install "{name}{spec}"' if spec else f"pip install -U {name}"
     asked = Fix("pin" if spec else "upgrade", name, spec or None, "what is required", command)
     if wanted.found is None or wanted.by is None or wanted.by_version is None:
@@ -214,7 +214,7 @@ def _experience_finding(experience: Experience, words: str, facts: Facts) -> Fin
             Fix(
                 "downgrade", name, f"<{fails[-1]}", "a release before the one that the report blames", f'pip install "{before}"'
             ),
-            Fix("upgrade", name, f">{fails[-1]}", "a later release, which may have corrected it", f'pip install "{after}"'),
+            Fix("upgrade", name, f">{fails[-1]}", "a later release, which may contain a fix", f'pip install "{after}"'),
         )
     return Finding(
         rule=EXPERIENCE,

@@ -23,7 +23,7 @@ from compat.syntax.yaml import Document, Table, Value
 _SHELLS_OF_STEPS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
 """Shells with the same syntax for install commands."""
 _SYSTEMS_OF_RUNNERS = {"ubuntu": "linux", "windows": "windows", "macos": "darwin", "linux": "linux"}
-_WORKFLOW = "a workflow of GitHub Actions"
+_WORKFLOW = "a GitHub Actions workflow"
 _NOTHING = "no job installs a package or starts a known program"
 
 
@@ -199,7 +199,7 @@ class _Pipeline:
     """The jobs and templates of a file, and their defaults."""
 
     def __init__(self, path: str, text: str) -> None:
-        self.file = JobFile(path, text, "a pipeline of GitLab CI")
+        self.file = JobFile(path, text, "a GitLab CI pipeline")
         self._tables: dict[str, tuple[Document, Table]] = {}
         self._root: Table = {}
         self._lines = 0

@@ -81,7 +81,7 @@ class SkyPilot(_TaskFormat):
 
     kind = "skypilot"
     apply = "sky launch {path}"
-    expected = "a task of SkyPilot"
+    expected = "a SkyPilot task"
 
     def listing(self, task: _Task) -> Listing:
         resources = task.document.inner(task.root.get("resources"), "resources")
@@ -126,7 +126,7 @@ class Dstack(_TaskFormat):
 
     kind = "dstack"
     apply = "dstack apply --file {path}"
-    expected = "a task of dstack"
+    expected = "a dstack task"
 
     def listing(self, task: _Task) -> Listing:
         kind = task.text("type")

@@ -85,7 +85,7 @@ class _Environment:
                 continue
             if document.needed_text(item, "a conda package", item).startswith("-"):
                 raise document.wrong(
-                    "expected a conda package, not an option of pip (pip's are in the list behind 'pip:')", item
+                    "expected a conda package, not a pip option (pip options go in the list under 'pip:')", item
                 )
             try:
                 self.packages.append(_Package(item, parse_match_spec(document.needed_text(item, "a conda package", item))))
@@ -97,7 +97,7 @@ class _Environment:
         self._starts: list[int] = []
         for item in self.pip:
             self._starts.append(sum(map(len, lines)) + len(lines))
-            lines += document.needed_text(item, "a requirement of pip", item).splitlines()
+            lines += document.needed_text(item, "a pip requirement", item).splitlines()
             self.pip_numbers += [item.line] * (len(lines) - len(self.pip_numbers))
         self.pip_text = "\n".join(lines)
 

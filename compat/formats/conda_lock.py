@@ -268,7 +268,7 @@ class _PixiReading(LockReading):
         else:
             address = package.get("url") or package.get("path")
         if manager not in _MANAGERS:
-            raise self.document.wrong("expected a package of conda or pypi", item)
+            raise self.document.wrong("expected a conda or pypi package", item)
         location = self.document.needed_text(address, "the address of a package", item)
         found = self._from_conda(package, item, location) if manager == "conda" else self._from_pypi(package, item, location)
         self._places.setdefault((manager, location), len(self.entries))
@@ -304,7 +304,7 @@ class _PixiReading(LockReading):
                 used = document.table(item, f"a package of {name}")
                 manager = next((each for each in _MANAGERS if each in used), None)
                 if manager is None:
-                    raise document.wrong(f"environments.{name}: expected a package of conda or pypi", item)
+                    raise document.wrong(f"environments.{name}: expected a conda or pypi package", item)
                 location = document.needed_text(used[manager], f"a package of {name}", item)
                 number = self._places.get((manager, location))
                 if number is None:

@@ -118,7 +118,7 @@ def container_listings(host: Job, kind: str) -> Iterator[Listing]:
             continue
         host.files.elsewhere = {each: None for each in host.files.elsewhere if not each.startswith(f"{place}: ")}
         context = Environment(os="linux", accelerators=container.gpus)
-        yield job.listing(kind, label=f"container of line {line}", context=context, variables=container.variables)
+        yield job.listing(kind, label=f"container on line {line}", context=context, variables=container.variables)
 
 
 def _job_in(container: Container, path: str, line: int, place: str) -> Job:

@@ -298,7 +298,7 @@ class _SingularityStage:
 
 def _singularity_stages(path: str, text: str) -> list[_SingularityStage]:
     """Split a definition file into stages; a second ``Bootstrap:`` begins another one."""
-    check_size(path, text, "a definition file of Singularity or Apptainer")
+    check_size(path, text, "a Singularity or Apptainer definition file")
     found = [_SingularityStage(path)]
     section: list[Placed] | None = None
     offset = 0

@@ -140,7 +140,7 @@ class PythonImages:
 
     def _runtime(self, value: ast.expr) -> None:
         found = _entries(value)
-        image = _Image(f"runtime_env of line {value.lineno}", value.lineno)
+        image = _Image(f"runtime_env on line {value.lineno}", value.lineno)
         for key in ("pip", "uv"):
             listed = found.get(key)
             if isinstance(listed, ast.Dict):

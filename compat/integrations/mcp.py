@@ -29,7 +29,7 @@ Checks stacks of torch, transformers, trl, vllm, unsloth, flash-attn and similar
 the smallest fix. Use `check` before installing or starting a job, `diagnose` on a traceback, log or issue, `fix` for a plan,
 `suggest` for a complete set of pins, `rules` for what is known about a package. Verdict "hit" is certain; "possible" depends on
 the facts in `missing`: ask for them or pass them.
-`exit` 0: nothing known to be bad, 1: findings, 3: undecided.
+`exit` 0: no known problems found, 1: findings, 3: undecided.
 """
 
 Gpu: TypeAlias = Annotated[str | None, Field(description="accelerators of the target, such as 'A100:2' or 'RTX 5090'; 'none'")]

@@ -73,13 +73,13 @@ def screen_of(fleet: Fleet, ranged: Ranged) -> Screen:
     if fleet.missing:
         remarks.append(("missing", f"{len(fleet.missing)} did not answer: {ranged(fleet.missing)}"))
     if fleet.undecided:
-        remarks.append(("undecided", f"{len(fleet.undecided)} not probed to the end: {ranged(fleet.undecided)}"))
+        remarks.append(("undecided", f"{len(fleet.undecided)} with incomplete probes: {ranged(fleet.undecided)}"))
     remarks += [("unusable", str(problem)) for problem in fleet.problems]
     remarks += [("note", note) for note in fleet.notes]
     possible = [finding for finding, _, _ in found if finding.verdict != "hit"]
-    read = "" if not (fleet.missing or fleet.undecided or fleet.problems) else " in what was read"
+    read = "" if not (fleet.missing or fleet.undecided or fleet.problems) else " in what could be read"
     alike = ", and the nodes are alike" if fleet.nodes > 1 else ""
-    nothing = f"Nothing known to be bad{read}{alike}." if fleet.nodes else "No node could be read."
+    nothing = f"No known problems found{read}{alike}." if fleet.nodes else "No node could be read."
     return Screen(
         headline=f"{fleet.nodes} node{_s(fleet.nodes)} in {count} group{_s(count)} of the same environment",
         groups=tuple(groups),

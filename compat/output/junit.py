@@ -12,7 +12,7 @@ from compat.model import Finding, Outcome
 from compat.output.github import lines_of, one_line
 from compat.records import record
 
-_NOTHING = "nothing known to be bad"
+_NOTHING = "no known problems found"
 
 
 @record(frozen=True)

@@ -16,7 +16,7 @@ _SPECIAL = str.maketrans({**{character: f"\\{character}" for character in "\\`*_
 """What is Markdown in a text; a name after an @ would be notified."""
 
 
-def markdown(report: Report, nothing: str = "Nothing known to be bad.") -> str:
+def markdown(report: Report, nothing: str = "No known problems found.") -> str:
     """Render the report as GitHub Flavored Markdown; ``nothing`` is the text shown without findings."""
     shown = report.findings[:_MOST]
     verdicts = [_VERDICTS[finding.verdict] if not number else "It may also be" for number, finding in enumerate(shown)]

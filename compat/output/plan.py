@@ -48,7 +48,7 @@ def _lines(
         yield from _changes(plan, len(errors), explained)
         yield from _commands(commands)
     elif errors and not plan.changes and not plan.refused and plan.unread and not plan.proven:
-        yield "No plan was found, and it is not known whether there is one: not everything was read."
+        yield "No plan was found, but one may exist: not everything could be read."
     elif plan.changes or plan.refused or (errors and len(plan.core) < 2):
         releases = "set of the releases that could be read" if plan.narrowed else "set of releases"
         yield f"No plan is proposed: {plan.why_not or f'no {releases} fixes an error'}"
@@ -94,7 +94,7 @@ def shown_stacks(stacks: Sequence[Stack]) -> str:
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     names = ("  ".join(f"{text:{width}}" for text, width in zip(row, widths)) for row in rows)
     lines = (f"{name}  {_pins_text(each)}  (Python {each.python}, {each.checked})" for name, each in zip(names, stacks))
-    return "\n".join([*lines, "For all pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
+    return "\n".join([*lines, "For the full pins of one: compat suggest --task TASK --gpu GPU --with STACK"]) + "\n"
 
 
 def _pins_text(stack: Stack) -> str:
@@ -162,7 +162,7 @@ def checked_by(plan: Plan) -> str:
     if verified is None or verified.uv is None:
         return f"against the rules; {verified.why if verified and verified.why else 'not checked with uv'}"
     text = "against the rules, "
-    text += "in the lock that uv makes" if verified.locked else "and with uv pip compile"
+    text += "in uv's lock" if verified.locked else "and with uv pip compile"
     text += " and uv pip install --dry-run" if verified.installs else f"; {verified.why}" if verified.why else ""
     return f"{text} (all but {', '.join(verified.unasked)})" if verified.unasked else text
 

@@ -26,7 +26,7 @@ _NOTIFICATIONS = (
     ("unreadable-input", "UnreadableInput", "A file could not be read.",
      "The message says what was expected and at which line. Files that cannot be read are not checked."),
     ("taken-for-granted", "TakenForGranted", "Something was assumed or not taken into account.",
-     "The findings rest on it; there is nothing to fix."),
+     "The findings depend on it; there is nothing to fix."),
 )  # fmt: skip
 
 

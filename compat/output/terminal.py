@@ -31,7 +31,7 @@ def rendered(
     title: str | None = None,
     label: str | None = None,
     driver_cuda: str | None = None,
-    nothing: str = "Nothing known to be bad.",
+    nothing: str = "No known problems found.",
     at_length: bool = False,
 ) -> str:
     """Render the report as text.
@@ -337,12 +337,12 @@ def nothing_found(report: Report, baseline: str | None = None, *, rules: int = 0
         more = f", {report.ignored} more {_are(report.ignored)} ignored" if report.ignored else ""
         return f"Nothing new since {baseline}: {_counted(report.known)} known{more}."
     if report.ignored:
-        return f"Nothing else known to be bad: {_counted(report.ignored)} ignored."
+        return f"No other known problems found: {_counted(report.ignored)} ignored."
     if report.partial:
-        return "Nothing known to be bad in what was read."
+        return "No known problems found in what could be read."
     copies = len(report.environment.distributions or ())
     checked = f": {copies} distribution{'' if copies == 1 else 's'}, {rules} rules" if rules and copies else ""
-    return f"Nothing known to be bad{checked}."
+    return f"No known problems found{checked}."
 
 
 def _counted(number: int) -> str:

@@ -30,8 +30,8 @@ LEVELS = (
     "better recommended fixes",
     "release steps",
     "other builds",
-    "release steps of what is added",
-    "release steps of what follows",
+    "release steps of added packages",
+    "release steps of dependent packages",
 )
 """The minimised costs, most important first.
 

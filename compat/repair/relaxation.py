@@ -172,7 +172,7 @@ class Relaxation:
                 cost("packages added or removed", atom)
             if current is None:  # adding costs at least one step, so that unneeded packages are not added
                 behind = 0 if what == OTHER else newest - place[what]
-                level = "release steps of what is added" if family(name) == name else "release steps of what follows"
+                level = "release steps of added packages" if family(name) == name else "release steps of dependent packages"
                 cost(level, atom, 1 + behind * (BEHIND if installer else 1))
             if what in (ABSENT, OTHER):
                 continue
@@ -197,7 +197,11 @@ class Relaxation:
         follows = family(name) != name  # its moves cost nothing, but none is made without need
         chosen = name in problem.unpinned  # by the installer: what the user pinned moves less
         steps_of = (
-            "release steps of what follows" if follows else "release steps of what is added" if chosen else "release steps"
+            "release steps of dependent packages"
+            if follows
+            else "release steps of added packages"
+            if chosen
+            else "release steps"
         )
         cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)

@@ -60,7 +60,7 @@ def relocked(
     if uv is None:
         return Relocked(None, "uv was not found")
     if os.name != "posix":
-        return Relocked(None, "only done on Linux and macOS, where uv can be kept from building the project")
+        return Relocked(None, "only supported on Linux and macOS, where uv can be prevented from building the project")
     with tempfile.TemporaryDirectory(prefix="compat-lock-") as place:
         try:
             folder = _copied(place, how, edits)
@@ -82,7 +82,7 @@ def relocked(
         if done.returncode:
             said = " ".join(done.stderr.replace(place, "").split())
             if (built := _BUILDS.search(said)) is not None:
-                return Relocked(None, f"uv would have to build {built[1].strip()} in order to know what it requires")
+                return Relocked(None, f"uv would have to build {built[1].strip()} to determine its requirements")
             return Relocked(None, excerpt(said, 400), _REFUSED in said and not offline)
     return Relocked(Edit(path, content, after))
 

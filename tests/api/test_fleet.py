@@ -64,9 +64,9 @@ def test_the_summary_claims_nothing_about_nodes_that_were_not_read(tmp_path: Pat
     (tmp_path / "a.json").write_text("{")
     assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  No node could be read."
     node(tmp_path, "node1")
-    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  Nothing known to be bad in what was read."
+    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  No known problems found in what could be read."
     node(tmp_path, "node2")
-    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1].endswith("in what was read, and the nodes are alike.")
+    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1].endswith("in what could be read, and the nodes are alike.")
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_node_that_was_not_probed_leaves_it_undecided(tmp_path: Path, compat: 
     node(tmp_path, "node2", {"probes": probes})
     done = compat("fleet", tmp_path, "--fail-on", "never")
     assert done.returncode == 3
-    assert "1 not probed to the end: node2" in done.stdout
+    assert "1 with incomplete probes: node2" in done.stdout
 
 
 def test_clocks_are_held_against_the_time_of_the_gathering(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_an_extra_of_which_two_pins_are_installed_raises_a_question() -> None:
     finding = found(*_SRT, "torch==2.7.0+cu126")["requires-sglang-torch"]
     assert (finding.verdict, finding.severity) == ("possible", "warning")
     assert finding.title == "sglang[srt] 0.4.8 requires torch==2.7.1, but 2.7.0+cu126 is installed"
-    assert "flashinfer-python and sgl-kernel are installed as it pins them" in finding.why
+    assert "flashinfer-python and sgl-kernel are installed in the versions it pins" in finding.why
     assert found(*_SRT, "torch==2.7.1") == {}
     assert found(*_SRT, "torch==2.7.0", distributions_complete=True) == {}
 

@@ -59,7 +59,7 @@ def test_a_remark_on_a_release_alone_is_counted_unless_it_is_wanted() -> None:
     shown = (remark("variable", facts=("variables",)), remark("late", "release"), remark("warned", severity="warning"))
     kept, notes = folded([remark("bare"), *shown, remark("built", "build", facts=("build",))])
     assert kept == shown
-    assert notes == ("2 remarks on features that nothing here shows to be in use (--all shows them)",)
+    assert notes == ("2 remarks on features not known to be in use (--all shows them)",)
     assert folded([remark("bare"), *shown], remarks=True) == ((remark("bare"), *shown), ())
     assert folded([question("a", "driver")])[0] != ()
     assert folded([replace(question("a", "driver"), severity="info")])[0] == ()

@@ -88,7 +88,7 @@ def test_a_name_that_the_package_passes_on_from_one_of_its_modules() -> None:
     error = "ImportError: cannot import name 'get_vllm_engine' from 'swift.llm' (/v/swift/llm/__init__.py)"
     (finding,) = said(error, with_release("ms-swift", "3.1.0"))
     assert (finding.verdict, spec_of(finding)) == ("possible", ">=1.5.0,<=2.6.1")
-    assert "That swift.llm passes on the name of swift.llm.utils is a guess." in finding.why
+    assert "It is a guess that swift.llm forwards the name from swift.llm.utils." in finding.why
 
 
 def test_the_releases_that_have_a_name_and_not_only_its_module() -> None:

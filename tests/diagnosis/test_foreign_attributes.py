@@ -20,7 +20,7 @@ def with_release(name: str, version: str) -> Environment:
 def test_what_a_package_sets_on_objects_of_another_one() -> None:
     (finding,) = said(lacks("Parameter", "ds_numel") + "\n")
     assert (finding.rule, finding.verdict, list(finding.packages)) == ("symptom-foreign-attribute", "possible", ["deepspeed"])
-    assert finding.title == "deepspeed sets ds_numel on objects of other packages, and this Parameter does not have it"
+    assert finding.title == "deepspeed sets ds_numel on objects of other packages, but this Parameter does not have it"
     assert [fix.kind for fix in finding.fixes] == ["config"]  # every release sets it
 
 
@@ -32,7 +32,7 @@ def test_the_release_that_sets_it_first() -> None:
 
 def test_what_a_package_adds_to_a_class_of_another_one() -> None:
     (finding,) = said(lacks("TrainingArguments", "packing") + "\n", with_release("trl", "0.9.3"))
-    assert finding.title == "packing is in trl's SFTConfig, and the object is a plain TrainingArguments"
+    assert finding.title == "packing is in trl's SFTConfig, but the object is a plain TrainingArguments"
     assert finding.fixes[0].text == "pass SFTConfig instead of TrainingArguments"
     assert finding.fixes[1].spec == "<0.9.2"
 
@@ -63,7 +63,7 @@ def test_the_releases_of_the_reader_that_no_longer_read_it() -> None:
 def test_an_attribute_of_the_class_of_another_package_is_not_foreign() -> None:
     """verl sets model_executor on an engine of vllm, whose class has it in other releases."""
     (finding,) = said(lacks("LLMEngine", "model_executor") + "\n", with_release("verl", "0.8.0"))
-    assert finding.title == "verl 0.8.0 reads model_executor, and this LLMEngine does not have it"
+    assert finding.title == "verl 0.8.0 reads model_executor, but this LLMEngine does not have it"
     assert said(lacks("LLMEngine", "model_executor") + "\n") == []
 
 
@@ -78,7 +78,7 @@ def test_what_an_installed_package_reads_of_a_class_that_never_had_it() -> None:
     """The classes of transformers that have this are others: BartFlashAttention2 up to 4.52.4, and so on."""
     both = Environment(distributions=(Distribution("transformers", "4.54.0"), Distribution("verl", "0.4.1")))
     (finding,) = said(lacks("Qwen2_5_VLAttention", "_flash_attn_uses_top_left_mask") + "\n", both)
-    assert finding.title == "verl 0.4.1 reads _flash_attn_uses_top_left_mask, and this Qwen2_5_VLAttention does not have it"
+    assert finding.title == "verl 0.4.1 reads _flash_attn_uses_top_left_mask, but this Qwen2_5_VLAttention does not have it"
     assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes] == [
         ("upgrade", "verl", ">=0.6.0"),
         ("downgrade", "transformers", "<=4.52.4"),

@@ -24,7 +24,7 @@ def test_a_package_that_lacks_one_of_its_own_files() -> None:
     path = "/v/lib/python3.12/site-packages/verl/version/version"
     text = trace(f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'", "verl/__init__.py")
     (finding,) = said(text)
-    assert finding.title == "The installation of verl does not have verl/version/version"
+    assert finding.title == "The installation of verl lacks verl/version/version"
     assert [fix.kind for fix in finding.fixes] == ["upgrade", "source-install", "pin"]
 
 

@@ -127,7 +127,7 @@ def test_whose_class_it_is_may_be_open() -> None:
     """setfit has TrainingArguments too: where no frame shows transformers, that is said."""
     error = "AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'"
     (finding,) = said(error + "\n")
-    assert finding.why.endswith("The message does not say whose TrainingArguments it is.")
+    assert finding.why.endswith("The message does not say which TrainingArguments it is.")
     (finding,) = said(trace(error, "transformers/trainer.py"))
     assert "does not say" not in finding.why
 
@@ -295,7 +295,7 @@ def test_a_class_whose_name_says_what_it_is_derived_from(name: str) -> None:
     text = f"TypeError: {name}.__init__() got an unexpected keyword argument 'loss_type'\n"
     (finding,) = said(text, with_release("trl", "0.15.2"))
     assert (finding.verdict, list(finding.packages)) == ("possible", ["trl"])
-    assert f"That {name} is derived from GRPOConfig is a guess by its name." in finding.why
+    assert f"{name} is assumed to derive from GRPOConfig because of its name." in finding.why
 
 
 @pytest.mark.parametrize(("version", "verdicts"), [("4.4.2", ["possible"]), ("4.27.1", ["hit"]), ("4.40.0", ["possible"])])
@@ -435,5 +435,5 @@ def test_names_that_torch_has_and_no_other_package_uses() -> None:
 def test_an_argument_of_the_only_trainer_that_ever_took_it() -> None:
     (finding,) = said("TypeError: LogitsTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'")
     assert (finding.verdict, finding.fixes[-1].package, finding.fixes[-1].spec) == ("possible", "trl", ">=0.4.2,<=0.12.2")
-    assert "That LogitsTrainer is derived from SFTTrainer is a guess by this argument." in finding.why
+    assert "LogitsTrainer is assumed to derive from SFTTrainer because of this argument." in finding.why
     assert said("TypeError: LogitsTrainer.__init__() got an unexpected keyword argument 'teacher_temperature'") == []

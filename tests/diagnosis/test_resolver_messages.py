@@ -82,7 +82,7 @@ def fixes_of(finding: Finding) -> list[tuple[str, str | None, str | None]]:
         (
             PRERELEASE,
             "prerelease-apache-tvm-ffi",
-            "apache-tvm-ffi 0.1.0b15 is a pre-release, which uv takes only if it is asked for",
+            "apache-tvm-ffi 0.1.0b15 is a pre-release, which uv only selects on request",
             ("config", None, None),
         ),
         (POETRY, "project-python-range", "vllm requires Python <3.13,>=3.9, and the project allows others", ("config", None, None)),

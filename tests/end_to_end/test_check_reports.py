@@ -87,14 +87,14 @@ def test_known_and_ignored_findings_are_not_called_nothing(compat: Run, tmp_path
     )
     done = compat("check", "--environment", path)
     assert done.returncode == 0
-    assert f"Nothing else known to be bad: {counted} ignored." in done.stdout
+    assert f"No other known problems found: {counted} ignored." in done.stdout
 
 
 def test_something_that_was_not_read_is_not_called_nothing(compat: Run, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("-r missing.txt\n", encoding="utf-8")
     done = compat("check", "requirements.txt")
     assert done.returncode == 3
-    assert "Nothing known to be bad in what was read." in done.stdout
+    assert "No known problems found in what could be read." in done.stdout
 
 
 def test_doctor_honours_ignores_until_they_expire(compat: Run, tmp_path: Path, described: Write) -> None:

@@ -53,7 +53,7 @@ def test_doctor_reads_an_environment_and_the_command_to_be_run(compat_process: R
         "doctor", "--python", str(venv), "--gpu", "H100:2", "--", "torchrun", "--nproc_per_node", "2", "train.py", cwd=tmp_path
     )
     assert clear.returncode == 0
-    assert "Nothing known to be bad: " in clear.stdout
+    assert "No known problems found: " in clear.stdout
 
 
 def test_fixes_are_for_the_environment_that_was_read(compat_process: Run, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_lock_is_written_together_with_its_project(fix: Run, compat: Run, in
     assert shown.returncode == 0, shown.stderr
     assert "+++ pyproject.toml" in shown.stdout
     assert "+++ uv.lock" in shown.stdout
-    assert "checked   against the rules, in the lock that uv makes" in shown.stdout
+    assert "checked   against the rules, in uv's lock" in shown.stdout
     assert (tmp_path / "pyproject.toml").read_text() == before
     assert (tmp_path / "uv.lock").read_text() == lock
     done = fix("--write", subject=("uv.lock",))
@@ -235,7 +235,7 @@ def test_compiled_requirements_and_their_source(fix: Run, compat: Run, index: In
     done = fix("--write", url=index.url, subject=("deps/job.txt",))
     assert done.returncode == 0, done.stdout + done.stderr
     after = (folder / "job.txt").read_text()
-    assert "checked   against the rules, in the lock that uv makes" in done.stdout
+    assert "checked   against the rules, in uv's lock" in done.stdout
     assert (folder / "job.in").read_text().splitlines()[2] == "transformers==4.57.1  # models"
     assert (folder / "base.in").read_text() == "torch==2.6.0\n"
     assert after.splitlines()[:2] == before.splitlines()[:2]
@@ -254,7 +254,7 @@ def test_a_header_is_no_command_to_be_trusted(fix: Run, index: IndexServer, tmp_
     (tmp_path / "python").chmod(0o755)
     done = fix(url=index.url, subject=("deps/job.txt",))
     assert done.returncode == 0, done.stderr
-    assert "in the lock that uv makes" not in done.stdout
+    assert "in uv's lock" not in done.stdout
     assert not (tmp_path / "started").exists()
 
 

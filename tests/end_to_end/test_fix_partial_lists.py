@@ -129,7 +129,7 @@ def test_a_build_that_no_index_has_is_judged_with_all_that_it_installs(fix: Run,
     done = fix("--write", "--format", "json", *own(tmp_path, bad), url=index.url, job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert any("torch: resolved like the default build" in note for note in report["notes"])
+    assert any("torch: resolved as the default build" in note for note in report["notes"])
     assert "nvidia-cublas-cu12" not in done.stdout
     assert (tmp_path / "requirements.txt").read_text().startswith("torch==2.6.0+cu118\ntrl\naccelerate==1.6.0")
 
@@ -338,7 +338,7 @@ def test_what_only_an_index_of_its_vendor_has_is_left_as_it_is(fix: Run, index: 
     (tmp_path / "Dockerfile").write_text(text)
     done = fix("--write", *own(tmp_path, BAD_TRL), url=index.url, job=("--gpu", "A100:1"), subject=("Dockerfile",))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "kernels-of-a-vendor: on an index that is not read" in done.stdout
+    assert "kernels-of-a-vendor: on an index that was not queried" in done.stdout
     assert (tmp_path / "Dockerfile").read_text() == text.replace("trl==0.17.0", "trl==0.18.0")
 
 

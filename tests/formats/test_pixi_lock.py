@@ -130,7 +130,7 @@ def test_a_package_that_is_not_described_is_said() -> None:
         ("  cuda:\n", "  cuda: 1\n  x:\n", 3, "environments.cuda to be a table"),
         ("osx-arm64:", "mac:", 16, "'mac' is not a platform"),
         ("- pypi: .\n  name: Mine\n", "- pypi: .\n", 26, "expected the name of a package"),
-        ("- pypi: .\n  name: Mine\n", "- npm: .\n", 26, "expected a package of conda or pypi"),
+        ("- pypi: .\n  name: Mine\n", "- npm: .\n", 26, "expected a conda or pypi package"),
         ("version: 0.17.0", "version: x", 25, "trl: 'x' is not a version"),
         ("editable: true", "editable: maybe", 28, "editable of Mine to be true or false"),
         ("- conda: https://conda.example/conda-forge/linux-64/pytorch-2.5.1-cpu_generic_py311_h1_0.conda\n  sha", "- conda: x\n  sha", 18, "'x' does not contain"),

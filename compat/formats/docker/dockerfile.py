@@ -84,7 +84,7 @@ class _Reader:
     def _from(self, instruction: Instruction) -> None:
         words = [word.value for word in written_words(instruction.text)]
         if not words or len(self.stages) >= _MOST_STAGES:
-            wanted = "an image behind FROM" if not words else f"at most {_MOST_STAGES} stages"
+            wanted = "an image after FROM" if not words else f"at most {_MOST_STAGES} stages"
             raise InputError(f"expected {wanted}", self.path, instruction.line)
         if len(words) != 1 and (len(words) != 3 or words[1].upper() != "AS") and not self.dockerfile.template:
             raise InputError("expected FROM IMAGE or FROM IMAGE AS NAME", self.path, instruction.line)

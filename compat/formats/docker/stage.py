@@ -122,7 +122,7 @@ class ImageFiles(InstallFiles):
             if purpose == "project":
                 self.not_here(command.where, f"{what} was not read (pyproject.toml: {reason})")
             elif isinstance(reason, Missing) and self.is_computed(file, command):
-                self.not_read(command.where, f"{what} was not read: what is in it is {AT_RUN_TIME}")
+                self.not_read(command.where, f"{what} was not read: its content is {AT_RUN_TIME}")
             elif isinstance(reason, Missing):
                 self.not_here(command.where, f"{what} was not read: {reason}")
             else:
@@ -248,7 +248,7 @@ class Run:
         instruction, known = self.instruction, self.stage.known()
         if self.stage.other_shell and instruction.words is None:
             if mentions_install(instruction.text):
-                self.stage.not_read(instruction.line, "what the RUN installs was not read: SHELL is no shell")
+                self.stage.not_read(instruction.line, "what the RUN installs was not read: SHELL is not a shell")
             return
         text = instruction.text if instruction.words is None else " ".join(instruction.words)
         if (document := instruction.script) is not None:

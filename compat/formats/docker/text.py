@@ -135,7 +135,7 @@ def parse_dockerfile(path: str, text: str) -> Dockerfile:
     directives = source.directives()
     escape = directives.get("escape", "\\")
     if escape not in ("\\", "`"):
-        raise InputError(f"expected '\\' or '`' behind escape=, not {excerpt(escape, 20)!r}", path, 1)
+        raise InputError(f"expected '\\' or '`' after escape=, not {excerpt(escape, 20)!r}", path, 1)
     found: list[Instruction] = []
     template = False
     while (pieces := source.logical_line(escape)) is not None:

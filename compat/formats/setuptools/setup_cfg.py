@@ -121,7 +121,7 @@ class Collected:
 
     def listing(self, kind: str) -> Listing:
         for key, lines in self._computed.items():
-            self.not_read(lines[0], f"{key} is computed in ways that were not followed{_and_lines(lines[1:])}")
+            self.not_read(lines[0], f"{key} is computed in a way that could not be followed{_and_lines(lines[1:])}")
         for (key, line), texts in self._conditional.items():
             if texts:
                 listed = ", ".join(texts[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")

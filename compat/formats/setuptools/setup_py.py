@@ -79,7 +79,7 @@ class _Project:
         name = self.call.get("name")
         self._collected = Collected(self.path, name.value if isinstance(name, Text) else None)
         if not followed.whole or not followed.setups:
-            why = "the call of setup() was not found" if followed.whole else "the code is too long to be followed"
+            why = "no call of setup() was found" if followed.whole else "the code is too long to be followed"
             self._collected.not_read(1, f"{why}: requirements may be missing")
 
     def _opened(self, name: str) -> Text | None:
@@ -112,7 +112,7 @@ class _Project:
             found.computed("extras_require", extras.line)
         for key in self.call:
             if isinstance(key, Unknown):
-                found.computed("a part of what setup() is given", key.line)
+                found.computed("a part of an argument of setup()", key.line)
         if "install_requires" not in self.call:
             self._other_files(found)
         if installs_from_code(self.text):

@@ -138,8 +138,8 @@ def test_what_depends_on_the_machine_is_a_note_and_no_requirement() -> None:
     )
     assert required(listing) == ["numpy *"]
     assert listing.elsewhere == (
-        "setup.py:10: install_requires is computed in ways that were not followed",
-        "setup.py:10: extras_require is computed in ways that were not followed",
+        "setup.py:10: install_requires is computed in a way that could not be followed",
+        "setup.py:10: extras_require is computed in a way that could not be followed",
         "setup.py:4: triton==2.1.0 (install_requires) depends on this condition: not read",
         "setup.py:6: torch (install_requires) depends on this condition: not read",
     )
