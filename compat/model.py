@@ -192,7 +192,7 @@ def of_no_index(copy: Distribution) -> bool:
 def is_release(copy: Distribution) -> bool:
     """Whether the version identifies the content: it is from an index, or the address is that of a wheel of pure Python.
 
-    A compiled wheel at an address of its own is often another build, with other requirements.
+    A compiled wheel installed by URL is often a different build, with different requirements.
     """
     if not of_no_index(copy):
         return True

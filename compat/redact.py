@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     _Value = TypeVar("_Value", str, "str | None")
     _Pattern: TypeAlias = tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]
-    """(a sign without which the pattern cannot match, in lower case; the pattern; what stands for it)"""
+    """(lower-case text without which the pattern cannot match; the pattern; its replacement)"""
 
 
 HIDDEN = "****"

@@ -138,7 +138,9 @@ def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
     entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
     gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}
     added = {each.name for each in by_name.values() if each.before is None and each.after is not None}
-    here = [at for at, each in enumerate(entries) if each.distribution.name in added]  # in other selections so far
+    here = [
+        at for at, each in enumerate(entries) if each.distribution.name in added
+    ]  # entries that so far apply to other selections
     new = tuple(
         Entry(Distribution(name, by_name[name].after, source=by_name[name].source or Source("index")))
         for name in sorted(added - {entries[at].distribution.name for at in here})
@@ -197,7 +199,7 @@ def _lock_of(case: Case, written: Written) -> Lock | None:
 
 
 def with_lock(case: Case, plan: Plan, written: Written, planner: Planner) -> tuple[Plan, Written]:
-    """The plan with the lock that uv makes of its edits.
+    """Add to the plan the lock file that uv generates from its edits.
 
     Packages that the source does not name are pinned there only if uv would otherwise lock a release with an error. The plan
     is refused if uv finds that the edited source cannot be locked, while the old one can.
@@ -252,7 +254,7 @@ def _transitive(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
     """The changed packages that the source of the lock leaves to uv: it does not name them, and neither did the user."""
     assert case.file is not None
     form = format_of(case.file, read_content(case.file))
-    if not form.sources:  # a list of all releases, the old ones of which uv keeps by itself
+    if not form.sources:  # a complete list of releases: uv keeps the old ones
         return frozenset()
     source = form.source_of(case.file)
     named = {entry.distribution.name for listing in environments_in(source) for entry in listing.entries}

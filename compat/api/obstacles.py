@@ -80,7 +80,7 @@ class _Tried:
 def settled(case: Case, planner: Planner) -> Settled | None:
     """The requirements file of a case without the lines that contradict those to keep; ``None`` if none do.
 
-    Those of a project are refused: which of them is meant cannot be told, and other tools read them, too.
+    Contradictions in a project file are rejected: it is unclear which line is meant, and other tools read the file too.
     """
     found = contradicting(case)
     if not found or case.listing is None:

@@ -77,7 +77,7 @@ def pins_of(case: Case) -> dict[str, str]:
 
 
 def ranges_of(case: Case) -> dict[str, str]:
-    """The releases that the ranges of a file stand for."""
+    """The releases that the ranges of a file resolve to."""
     ranged = {need.name for need in case.asked if need.specifier}
     copies = (copy for copy in case.environment.distributions or () if copy.name in ranged and not of_no_index(copy))
     return {copy.name: copy.version for copy in copies if copy.version is not None}

@@ -117,7 +117,7 @@ def _finding(name: str, stated: list[_Stated], fix: str, mask: int, contexts: Co
     holding = [label for label, reach in reached if reach and not reach & ~mask]
     labels = shown_labels(holding, contexts)
     if not mask or (labels and all(label.startswith("every") for label in labels)):
-        return  # nobody has to install all extras and groups together
+        return  # extras and groups need not be installed together
     decisive = () if holding else decisive_facts(contexts.platforms_of(mask), contexts.platforms_of(contexts.all))
     texts = [each.text for each in stated]
     yield Finding(

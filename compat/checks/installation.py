@@ -1,4 +1,4 @@
-"""Findings about what is installed, each taken by itself: duplicates, unusable drivers, yanked and unsupported releases."""
+"""Findings about single installed packages and the driver: duplicates, unusable drivers, yanked and unsupported releases."""
 
 from __future__ import annotations
 

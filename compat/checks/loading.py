@@ -133,7 +133,7 @@ def only_trains(stack: Stack) -> bool:
 
 
 def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:
-    """A wheel without torch beside it, linked against another CUDA major release than that of the toolkit."""
+    """A wheel installed without torch, linked against another CUDA major release than that of the toolkit."""
     environment, built = stack.facts.environment, linked.cuda()
     toolkit = environment.cuda_toolkit
     if toolkit is None or built is None or environment.accelerators == () or _there(stack, int(built)):
@@ -163,7 +163,7 @@ def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
 
 
 def _for_gpus(stack: Stack, copy: Distribution, linked: Linked | None) -> Iterator[Finding]:
-    """A torchvision that loads libraries of torch which a torch for the CPU does not have."""
+    """A CUDA build of torchvision with a CPU-only torch, which lacks the libraries it loads."""
     torch, flavour = stack.torch, stack.flavour
     needed = linked is not None and copy.name == "torchvision" and "libtorch_cuda.so" in linked.needs
     if not needed or torch is None or flavour.cuda != "cpu" or stack.machine != "x86_64" or index_label(copy) == "cpu":
@@ -287,7 +287,7 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
 
 
 def of_numpy_1(name: str, version: str | None, numpy: str | None, row: NumpyAbi) -> Finding:
-    """The finding about a release that was compiled against numpy 1 beside numpy 2, whose versions may be unknown."""
+    """The finding about a release compiled against numpy 1 and installed with numpy 2; both versions may be unknown."""
     older = Fix("downgrade", "numpy", "<2", "the numpy it was compiled against", 'pip install "numpy<2"')
     newer = [upgrade_to(name, row.first, "the first release compiled against numpy 2")] if row.first else []
     return Finding(

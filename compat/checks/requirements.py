@@ -109,7 +109,7 @@ def _violated(
     yield finding
 
 
-# --- Requirements of extras that nobody stated.
+# --- Requirements of extras that were not requested explicitly.
 #
 # Presence shows no extra: pandas next to datasets does not mean datasets[vision]. Two packages in exactly the releases that an
 # extra pins do (sglang[srt]), unless the list is complete: a lock file would say so, and other packages pin the same releases

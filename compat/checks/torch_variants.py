@@ -131,7 +131,7 @@ _RUNS_CODE_OF = {
     **dict.fromkeys(("gfx1101", "gfx1102", "gfx1103"), "gfx1100"),
     **dict.fromkeys(("gfx1150", "gfx1152", "gfx1153"), "gfx1151"),
 }
-"""GPU → the target of its generation that wheels contain, whose code it runs if the runtime is told so."""
+"""GPU → the target of its generation that wheels contain; the GPU runs that code with an override variable."""
 _SUPPORTED_BY_ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/reference/system-requirements.html"
 
 
@@ -182,7 +182,7 @@ def rocm_build(release: str | None) -> Fix:
 
 
 def _no_code(stack: Stack) -> Iterator[Finding]:
-    """A build for ROCm without the target of any of the AMD GPUs, unless the runtime is told to use another target."""
+    """A build for ROCm without the target of any of the AMD GPUs, unless a variable overrides the target."""
     if stack.torch is None or (stack.torch.source is not None and stack.torch.source.kind in OWN_BUILDS):
         return
     rocm = (stack.torch.version or "").partition("+rocm")[2]

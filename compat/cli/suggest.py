@@ -21,7 +21,7 @@ from compat.rules.compiled import open_matrix
 from compat.tables.stacks import open_stacks
 
 ROCM = ("torch", "torchvision", "torchaudio", "triton", "pytorch-triton-rocm")
-"""What torch's own index has for ROCm: it is installed first, and everything else goes with it."""
+"""Packages that torch's own index has for ROCm: they are installed first, and the rest must match them."""
 _FOR_TASK = {
     "sft": ("trl",), "grpo": ("trl",), "dpo": ("trl",), "orpo": ("trl",), "kto": ("trl",), "reward": ("trl",),
     "ppo": ("trl",), "train": ("transformers", "accelerate"), "serve": ("vllm",), "inference": ("transformers",),

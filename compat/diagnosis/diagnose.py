@@ -122,7 +122,8 @@ def _unruled(
     mined = () if known else raised(errors, order, facts)
     perhaps = tuple(_owned(each, mined) for each in meant if each not in known)
     if not meant and not any(each.fixes for each in mined):
-        # what another release prints says less than an error that decided it: a package that is missing in a child process
+        # a message printed by another release is weaker evidence than the decisive error, such as a package missing in
+        # a child process
         places = [each.here for each in mined]
         above = next((at for at, number in enumerate(order) if any(where(errors[number]) in place for place in places)), None)
         perhaps = between(text, errors, order[:above], facts, derived)

@@ -43,7 +43,7 @@ def of_others(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 
 
 def of_reader(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for an attribute that an installed package reads of objects of others, whoever has it."""
+    """Return a finding for an attribute that an installed package reads from objects of other packages."""
     reader = _reader(foreign().of(lack.name), lack, error, facts) if lack.kind == MEMBER else None
     return [_read(reader, lack, error, facts)] if reader is not None else []
 

@@ -172,7 +172,7 @@ def _is_of_another(lack: Lack, package: str, error: RaisedError) -> bool:
 
 
 def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
-    """Return an argument that all known releases take, or a name that all have, unless one of them is installed."""
+    """Return a finding for an argument or name that every known release has, unless one of those releases is installed."""
     if lack.kind in (NAME, ATTRIBUTE):
         found = of_older_name(lack.owner, lack.name)
     elif lack.kind == MEMBER:

@@ -53,7 +53,7 @@ EXTENSIONS = {
 """Name of an extension, of its folder, or of the folder it is compiled in → its distribution."""
 
 WITH_KERNELS = frozenset({*EXTENSIONS.values(), "torch", "sglang", "text-generation-server"})
-"""Distributions that have compiled kernels of their own, or that are installed with them."""
+"""Distributions that contain compiled kernels, or are installed with such packages."""
 
 COME_WITH_TORCH = ("triton", "torchvision", "torchaudio", "torchtext", "torchcodec")
 """Extensions that are installed with torch and rarely are what fails."""

@@ -305,7 +305,7 @@ def _base(need: Need, range_: Range) -> str | None:
 
 
 def _lacks(each: CodeNeed, lacking: tuple[object, ...]) -> bool:
-    """Whether a release with these gaps lacks the name itself, rather than the module or class that contains it."""
+    """Whether these gaps show that the release lacks the name itself, and not just its module or class."""
     return each in lacking and not any(
         other != each and other.need.kind == "import" for other in lacking if isinstance(other, CodeNeed)
     )

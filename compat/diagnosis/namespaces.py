@@ -16,7 +16,7 @@ _PURE: dict[str, dict[str, str]] = {
     "cuda": dict.fromkeys(("cuda", "cudart", "nvrtc", "ccuda", "ccudart", "cnvrtc"), "cuda-python<13"),
     "azure": {}, "backports": {}, "jaraco": {}, "ruamel": {}, "zope": {},
 }  # fmt: skip
-"""Namespaces without a distribution of their own. What is not listed is in the distribution NAMESPACE-SUBMODULE."""
+"""Namespaces without a separate distribution. Submodules not listed here are in the distribution NAMESPACE-SUBMODULE."""
 _ADDED: dict[str, dict[str, str]] = {
     "megatron": {"bridge": "megatron-bridge", "energon": "megatron-energon"},
     "optimum": {

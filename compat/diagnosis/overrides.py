@@ -230,7 +230,7 @@ def _base_with(method: str) -> str | None:
 def _owner(lack: Lack) -> tuple[str, str]:
     """Return the class and the method that a message about a call names; both empty for another message."""
     owner, _, method = lack.owner.rpartition(".")
-    if not owner and method.startswith("_unsloth_"):  # unsloth puts functions of its own in place of the Trainer's methods
+    if not owner and method.startswith("_unsloth_"):  # unsloth replaces the Trainer's methods with its own functions
         return "UnslothTrainer", method.removeprefix("_unsloth_")
     return (owner, method) if owner and method != "__init__" and lack.kind in (KEYWORD, CALL) else ("", "")
 
@@ -315,7 +315,7 @@ def _since(known: Named | None) -> str | None:
     return known.specifier.removeprefix(">=")
 
 
-# --- A method of an object: since some release a package expects a class of its own where a plain value was.
+# --- A method of an object: newer releases of a package expect an instance of its class instead of a plain value.
 
 
 _CONTAINERS = (dict, list, set, str)

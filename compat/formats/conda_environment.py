@@ -285,7 +285,7 @@ class _Editor:
         return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end + 1
 
     def _use_index(self, url: str, *, add: bool) -> None:
-        """Set an index in the pip section, where one is named or it is to be added."""
+        """Set an index in the pip section: replace the one named there, or add it."""
         found = index_replacement(url, self._indexes, ())
         if found is None or any(url in text for _, _, text in self.replacements) or f"--extra-index-url {url}" in self.added:
             return

@@ -26,7 +26,7 @@ _WITH_PYTORCH = ("pytorch", "conda-forge", "defaults", "main", "anaconda")
 def channel_of(name: str, stated: str | None, channels: Iterable[str]) -> str | None:
     """Return the channel that conda takes a package from, if stated; of ``pytorch`` else the name of the first that has it.
 
-    Its builds differ between channels; those of other packages are not told apart.
+    Its builds differ between channels; builds of other packages are not distinguished.
     """
     if stated is not None or name != "pytorch":
         return stated

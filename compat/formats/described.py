@@ -175,7 +175,7 @@ def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distrib
             raise _Wrong((*at, "name"), "a distribution needs a name")
         values["name"] = normalized(values["name"])
         source = values.get("source")
-        if source is None or source.kind != "conda":  # conda has versions of its own, such as 1.1.1w
+        if source is None or source.kind != "conda":  # conda versions need not follow PEP 440, such as 1.1.1w
             _version(values.get("version", "0"), (*at, "version"), notes)
         found.append(Distribution(**values, extra=extra))
         if len(notes) == before and len(_read_before) < _MOST_KEPT:

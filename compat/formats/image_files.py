@@ -109,7 +109,7 @@ class _CogBuild:
         return (start, end) if text[start:offset].strip().rstrip("'\"").strip() == "-" else None
 
     def addition(self, change: Change) -> Replacement | None:
-        """Return the insertion of a package behind the last one; ``None`` if they are not on lines of their own."""
+        """Return the insertion of a package after the last one; ``None`` unless each is on a separate line."""
         last = list(self.statements())[-1:]
         span = last[0].place if last else None
         if span is None or span.gone is None:

@@ -95,7 +95,7 @@ def numbered(text: str, comments: bool = True) -> Iterator[NumberedLine]:
 
 
 _OF_BUILDING = ("[build-system",)
-"""What the build backend needs is installed into an environment of its own."""
+"""Build requirements are installed into a separate environment."""
 _READ = (*_OF_BUILDING, "[project", "[dependency-groups", "[tool.uv", "[[tool.uv", "[tool.poetry", "[tool.pdm.resolution")
 """Tables whose requirements are read; an override of a package that nothing requires installs nothing."""
 

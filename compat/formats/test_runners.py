@@ -103,7 +103,7 @@ def _of_project(path: str, ini: Ini) -> Iterator[Listing]:
 
 
 def _environments(ini: Ini) -> list[str]:
-    """Return the names of the environments, with braces expanded: those of ``envlist``, and the sections of their own."""
+    """Return the names of the environments, with braces expanded: those of ``envlist``, and those with a separate section."""
     tox = ini.get("tox", {})
     listed = tox.get("envlist") or tox.get("env_list")
     names = [name for line in listed.lines for part in _parts(line.text) for name in _braces(part)] if listed else []
@@ -146,7 +146,7 @@ def _substituted(found: re.Match[str]) -> str:
 
 
 def _started(path: str, commands: tuple[Placed, ...], installed: Listing | None = None) -> Listing | None:
-    """Return what commands install beside the dependencies that are installed before; ``None`` if they install nothing."""
+    """Return what commands install in addition to the declared dependencies; ``None`` if they install nothing."""
     job = Job(path)
     if installed is not None:
         job.lock(installed)
@@ -316,7 +316,7 @@ class _NoxFile:
         return job.listing(kind, label=f"session {session.name}", context=Environment(python=self._python(session)))
 
     def _words(self, node: ast.expr) -> list[str]:
-        """Return the words of an argument; whoever runs nox decides the positional arguments of the session."""
+        """Return the words of an argument; the positional arguments of the session are only known when nox runs."""
         if not isinstance(node, ast.Starred):
             return [self._values.text(node)]
         if isinstance(node.value, ast.Attribute) and node.value.attr == "posargs":

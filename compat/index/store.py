@@ -129,7 +129,7 @@ class _Header(NamedTuple):
 
 
 class Seal:
-    """Digests of values with a key: whoever does not have the key cannot make the seal of other values."""
+    """Keyed digests (seals) of values: without the key, no valid seal can be made for other values."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -311,7 +311,7 @@ class Store:
         return json.loads(text)
 
     def _sealed(self, *values: object) -> tuple[object, ...]:
-        """A row followed by its seal."""
+        """A row followed by its seal, a keyed digest."""
         return (*values, self._seal.of(*values))
 
     def _open(self) -> None:

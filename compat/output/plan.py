@@ -13,7 +13,7 @@ from compat.repair.problem import family
 from compat.tables.stacks import Stack
 
 _ALONG = 12
-"""Packages of a plan that the installer moves by itself and that are shown by name."""
+"""How many packages that the installer moves implicitly are shown by name."""
 
 
 def shown_plan(

@@ -107,7 +107,7 @@ class Flavours:
         return self._source(label) if label and release.source is None else None
 
     def default_index(self, release: Release, before: Source | None) -> str | None:
-        """The index that also has the default build of a release, for a target with GPUs: beside the one it comes from now."""
+        """The index that also has the default build of a release, for a target with GPUs, in addition to its current index."""
         wanted = self._wanted and not self._processors and release.name in ("torch", *BESIDE)
         label = self._default(release.name, release.version) if wanted else None
         own, _, last = str((before.details if before is not None else {}).get("url", "")).rstrip("/").rpartition("/")

@@ -104,7 +104,7 @@ def _resolved(problem: Problem, bounds: Mapping[str, str], asking: Asking) -> Ma
                 need = asked.get(name, Need(name, "", ()))
                 bound = bounds.get(name, "") if up else bounds.get(name, "").replace(">=", "==")
                 least = f">={release.public}" if up else ""
-                stated = ",".join(filter(None, (need.specifier, least)))  # what is to be fixed leaves the stated range
+                stated = ",".join(filter(None, (need.specifier, least)))  # the package to fix leaves the stated range
                 yield need._replace(specifier=bound or stated).text
         yield from (need.text for need in problem.asked if need.name not in current)
         yield from (f"{name}{bound}" for name, bound in bounds.items() if name not in current)

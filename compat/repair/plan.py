@@ -345,7 +345,7 @@ class Planner:
         )  # fmt: skip
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:
-        """Changes an installer makes by itself with the rest of a plan: implied ones, and those of family members."""
+        """Changes an installer makes implicitly with the rest of a plan: implied ones, and those of family members."""
         moved = {name for name in names if family(name) != name and family(name) in names}
         return (implied | moved) - (self.problem.direct & self.problem.current.keys())
 

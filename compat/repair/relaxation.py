@@ -246,7 +246,7 @@ class Relaxation:
                 self.clauses.cost("recommended fixes not taken", missed)
 
     def _is_about_unpinned(self, recommended: Recommended) -> bool:
-        """Whether a fix only moves packages that nobody pinned: it is not worth moving one that the user did pin."""
+        """Whether a fix only moves unpinned packages: moving a pinned one instead is not worth it."""
         return all(need.name in self.problem.unpinned for alternative in recommended.alternatives for need in alternative)
 
     def _expand(self) -> None:

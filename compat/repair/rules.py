@@ -76,7 +76,7 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
     """The package versions recommended by findings and their rules, for packages that are installed or wrongly absent.
 
     What is recommended for one finding may also fix another one about the same package, so it is its last alternative. Of a
-    package that nobody pinned, any older release will do if a rule recommends a downgrade. Nothing is recommended for torch
+    unpinned package, any older release will do if a rule recommends a downgrade. Nothing is recommended for torch
     and a package released for it that do not match: which release of that is right follows from torch.
     """
     own = [

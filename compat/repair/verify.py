@@ -94,7 +94,7 @@ def _index_of(release: Release) -> str:
 def brought_along(
     problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs], opened: Mapping[str, tuple[Release, ...]]
 ) -> frozenset[str]:
-    """Changes an installer makes by itself: unlisted packages, and packages added in their newest acceptable release.
+    """Changes an installer makes without being asked: unlisted packages, and packages added in their newest acceptable release.
 
     Of a file that lists a package without a pin, the installer adds that one, too.
     """

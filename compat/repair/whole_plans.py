@@ -157,7 +157,7 @@ class WholePlans:
     def _lines(
         self, finding: Finding, chosen: Mapping[str, Release], known: Mapping[str, tuple[Release, ...]]
     ) -> Iterator[tuple[tuple[str, frozenset[str]], ...]]:
-        """The releases with each line that fails when the job comes to it, and those that lack what the line imports."""
+        """The releases with each line that fails when the job reaches it, and those that lack what the line imports."""
         rows, workload = open_rows_once(), self._environment.workload
         if finding.origin != "surface" or rows is None or workload is None or len(finding.packages) != 2:
             return

@@ -180,11 +180,11 @@ _BOARD = re.compile(
     r"|dgx spark|(?:amd )?ryzen ai max\+? ?(?:pro )?\d{3})(?![A-Za-z\d-])",
     re.IGNORECASE,
 )
-"""Computers that are called by the same name as their GPU, which nobody names to talk of a mere part."""
+"""Computers named like their GPU; texts with these names mean the computer, not the GPU alone."""
 
 
 def boards_in(text: str) -> list[Accelerator]:
-    """Return the computers with a GPU of their own that a text names, without duplicates."""
+    """Return the computers with a built-in GPU that a text names, without duplicates."""
     names = {match[0].lower().removeprefix("nvidia ").removeprefix("amd "): match[0] for match in _BOARD.finditer(text)}
     longest = [name for name in names if not any(name != other and other.startswith(name) for other in names)]
     return [device(names[name]) for name in longest]

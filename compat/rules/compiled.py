@@ -86,7 +86,7 @@ class Matrix:
         return [number for number in range(len(self)) if number not in others]
 
     def is_error(self, number: int) -> bool:
-        """Whether a rule's findings are errors, told without opening it."""
+        """Whether a rule's findings are errors, without reading the rule's block."""
         return bool(self._errors[number])
 
     def numbers(self, rules: Iterable[str]) -> list[int]:

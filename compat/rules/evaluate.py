@@ -52,7 +52,7 @@ def judge(
     """
     facts = Facts(environment)
     found = []
-    # to look up which rules concern an environment costs more than to evaluate a few
+    # looking up which rules concern an environment costs more than evaluating a few
     numbers = matrix.numbers(only) if only is not None and len(only) <= _FEW else matrix.concerned(facts.keys())
     for number in numbers:
         rule = matrix.rule(number)

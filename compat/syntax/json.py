@@ -165,7 +165,7 @@ _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 def letters(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Yield the letters of the string between ``start`` and ``end``, quotes included, each with its place and its width there.
 
-    Half of a surrogate pair is a letter of its own.
+    Half of a surrogate pair counts as a separate letter.
     """
     at = start + 1
     while at < end - 1:

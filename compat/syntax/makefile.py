@@ -29,7 +29,7 @@ class RecipeLine:
 
 
 class Target:
-    """A target, the targets it needs, and its recipe: each item is run by a shell of its own; several lines are continued."""
+    """A target, the targets it needs, and its recipe: each item is run by a separate shell; continued lines are joined."""
 
     def __init__(self, name: str, needs: Sequence[str]) -> None:
         self.name = name
@@ -99,7 +99,7 @@ class MakeText:
         return line.endswith("\\")
 
     def expanded(self, text: str, depth: int = 0) -> str:
-        """Return a line with variables of the file replaced; others become variables of the shell."""
+        """Return a line with the file's variables expanded; undefined ones become shell variables."""
 
         def value(found: re.Match[str]) -> str:
             if found[3]:

@@ -63,7 +63,7 @@ def _rounds(loop: SimpleCommand, body: Sequence[SimpleCommand], before: int) -> 
 
 
 def braces(word: str) -> list[str]:
-    """Return the words that ``a{b,c}d`` stands for; the word itself without such braces, or with nested ones."""
+    """Return the words that ``a{b,c}d`` expands to; the word itself if it has no such braces, or nested ones."""
     found = re.fullmatch(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", word)
     if found is None or found[1].endswith("$"):
         return [word]

@@ -53,7 +53,7 @@ class OneOf:
 
 @record(frozen=True)
 class File:
-    """An open file: its path, and its content, which knows the path."""
+    """An open file: its path and content; the content refers to the path."""
 
     content: Text
 

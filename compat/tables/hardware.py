@@ -47,11 +47,11 @@ def has_numbered_driver(environment: Environment) -> bool:
 
 _JETSON = ("jetson", "tegra", "orin", "xavier", "thor")
 _ON_ARM = (*_JETSON, "gh200", "gb200", "gb300", "gb10", "grace", "spark")
-"""Parts of the names of GPUs that only exist beside an Arm processor, on a Jetson module or a board with NVIDIA's Grace."""
+"""Parts of the names of GPUs that only exist with an Arm processor, on a Jetson module or a board with NVIDIA's Grace."""
 
 
 def machine_beside(accelerators: Iterable[Accelerator]) -> str | None:
-    """Return the processor architecture that a GPU implies: ``aarch64`` for those that only exist beside an Arm processor."""
+    """Return the processor architecture that a GPU implies: ``aarch64`` for those that only exist with an Arm processor."""
     return "aarch64" if any(_is_of(device, _ON_ARM) for device in accelerators) else None
 
 

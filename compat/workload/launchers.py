@@ -295,9 +295,9 @@ def _is_known(reading: Reading, word: str) -> bool:
 def _behind_variables(
     reading: Reading, words: Sequence[str], flags: Collection[str], starts: Callable[[str], bool], launcher: str
 ) -> tuple[bool, list[str]]:
-    """Return whether variables stand for further options of a launcher, and what is behind them.
+    """Return whether variables hold further options of a launcher, and the words after them.
 
-    A variable may also be the program itself: it stands for options only if what ``starts`` accepts comes next.
+    A variable may also be the program itself: it counts as options only if the next word is one that ``starts`` accepts.
     """
     rest, filled = list(words), list[str]()
     while rest and (_VARIABLE.fullmatch(rest[0]) or (filled and rest[0].startswith("-") and not starts(rest[0]))):

@@ -106,7 +106,7 @@ _WRAPPERS = {
     "apptainer": _Wrapper(subcommands=("exec",), valued=_CONTAINER, operands=1),
 }  # fmt: skip
 _NO_OPTIONS_BEHIND = ("poetry", "pdm", "pipenv", "rye")
-"""Programs whose subcommand takes no options of its own."""
+"""Programs whose subcommand takes no options."""
 
 
 def take_options(
@@ -254,7 +254,7 @@ def shell_call(words: Sequence[str]) -> ShellCall | None:
         is_short = is_option and word[1] != "-"
         if word == "--command" or (is_short and "c" in word):
             return ShellCall("".join(words[at + 1 : at + 2]), None, tuple(words[at + 3 :]))
-        if not is_option and name in SHELLS:  # the others have operands of their own: su USER -c TEXT
+        if not is_option and name in SHELLS:  # the others take operands first: su USER -c TEXT
             return ShellCall() if from_input else ShellCall(None, word, tuple(words[at + 1 :]))
         from_input = from_input or word == "-s"
         at += 2 if word in _SHELL_VALUED or (is_short and word.endswith(("o", "O"))) else 1

@@ -25,7 +25,9 @@ def frame(file: str, function: str) -> str:
 )
 def test_the_last_release_without_the_function(error: str, file: str, function: str) -> None:
     (finding,) = said(frame(file, function) + error)
-    assert finding.title == f"{function.rpartition('.')[2]} of transformers, new in 5.0.0, receives a different type of container"
+    assert (
+        finding.title == f"{function.rpartition('.')[2]} of transformers, new in 5.0.0, receives a different type of container"
+    )
     assert (finding.verdict, finding.fixes[0].spec, finding.fixes[1].kind) == ("possible", "<=4.57.6", "config")
     assert said(frame(file, function) + error, with_release("transformers", "4.57.1")) == ()
 

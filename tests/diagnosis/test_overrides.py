@@ -201,7 +201,9 @@ def test_a_class_of_another_package_is_not_taken_for_one_of_transformers() -> No
 def test_an_argument_that_only_older_releases_pass() -> None:
     error = "TypeError: Phi3VTrainer._save_checkpoint() got an unexpected keyword argument 'metrics'\n"
     (finding,) = said(error, with_release("transformers", "4.41.2"))
-    assert finding.title == "transformers passes metrics to _save_checkpoint() up to 4.46.3, but Phi3VTrainer does not accept it"
+    assert (
+        finding.title == "transformers passes metrics to _save_checkpoint() up to 4.46.3, but Phi3VTrainer does not accept it"
+    )
     assert [fix.spec for fix in finding.fixes] == [">4.46.3", None]
     assert said(error, with_release("transformers", "4.49.0")) == []
 
@@ -226,7 +228,8 @@ UNUSED = (
 def test_an_argument_of_generate_that_newer_models_take() -> None:
     (finding,) = said(UNUSED, with_release("transformers", "4.57.0"))
     assert (
-        finding.title == "Models of transformers take logits_to_keep in forward() since 4.49.0, but the model does not accept it"
+        finding.title
+        == "Models of transformers take logits_to_keep in forward() since 4.49.0, but the model does not accept it"
     )
     assert finding.fixes[0].spec == "<4.49.0"
     assert said(UNUSED, with_release("transformers", "4.40.0")) == []

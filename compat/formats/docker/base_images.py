@@ -277,7 +277,7 @@ def _vllm(image: str, release: str) -> Environment | None:
 
 
 def _torch_of_sglang(release: str, tokens: Sequence[str]) -> list[Distribution]:
-    """Return the torch that a release of SGLang pins; images for AMD and other devices have a build of their own."""
+    """Return the torch that a release of SGLang pins; images for AMD and other devices have separate builds."""
     if not all(each in (f"v{release}", "runtime") or each.startswith("cu") for each in tokens):
         return []
     key = key_of(release)

@@ -267,7 +267,7 @@ def _opened(path: str, edit: Edit) -> Iterator[_File]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError("is not a regular file", edit.path)
         if fcntl is not None:
-            # a file system without locks: the comparison before the rename has to do
+            # a file system without locks: the comparison before the rename must suffice
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield _File(path, edit, os.fstat(descriptor))

@@ -182,7 +182,7 @@ _LOCAL = ("path", "workspace")
 def set_source(file: TomlFile, change: Change) -> None:
     """Update the sources to match a change; a source that the change moves away from is removed.
 
-    :class:`InputError` if the source is a local directory, or one of several that cannot be told apart.
+    :class:`InputError` if the source is a local directory, or if several sources cannot be distinguished.
     """
     sources, key = _sources(file, change.name)
     current = None if key is None else sources[key]

@@ -198,12 +198,12 @@ _LIMIT = 1 << 16
 
 
 def names_to_build(value: str) -> set[str]:
-    """Return the names of ``--no-binary a,B`` as they are compared; ``:all:`` stands for every one."""
+    """Return the normalised names of ``--no-binary a,B``; ``:all:`` means every package."""
     return {normalized(name.strip()) for name in value.split(",")}
 
 
 def built(found: Distribution, names: Collection[str]) -> Distribution:
-    """Return a release of an index as one that is compiled from its source, if an installer is told to compile ``names``."""
+    """Mark a release from an index as compiled from source if it is among the ``names`` an installer compiles."""
     told = found.version is not None and (found.name in names or ":all:" in names)
     if not told or found.source is None or found.source.kind != "index":
         return found

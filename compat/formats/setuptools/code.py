@@ -54,7 +54,7 @@ class _End:
 
 
 class Followed(Expressions):
-    """The calls of ``setup()`` that some code comes to; ``read`` returns the text of a file of the project, or ``None``."""
+    """The calls of ``setup()`` that some code reaches; ``read`` returns the text of a file of the project, or ``None``."""
 
     def __init__(self, tree: ast.Module, name: str, read: Callable[[str], Text | None]) -> None:
         super().__init__({"__file__": Text(name, 1), "__name__": Text("__main__", 1)})
@@ -323,7 +323,7 @@ def _merged_ends(one: _End | None, two: _End | None, line: int, seen: dict[tuple
 
 
 def _ways(node: ast.If | ast.Try) -> list[list[ast.stmt]]:
-    """Return the ways through a condition or a ``try``."""
+    """Return the branches of a condition or a ``try``."""
     if isinstance(node, ast.If):
         return [node.body, node.orelse]
     return [[*node.body, *node.orelse, *node.finalbody], *([*each.body, *node.finalbody] for each in node.handlers[:3])]

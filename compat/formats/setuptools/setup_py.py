@@ -44,7 +44,7 @@ class SetupPy(PythonScript):
         return edit_spans(self, path, content, changes, project.read().statements, project.addition)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands()  # the changed releases, one by one: the project itself may be built with options of its own
+        return Commands()  # install the changed releases one by one: the project itself may need special build options
 
 
 _BUILDERS = ("setuptools", "distutils", "skbuild")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from compat.tables.declared import Declared
 
     Said: TypeAlias = tuple[str, Collection[str], Collection[str], "Apart"]
-    """Another package, releases that do not go with those of it, these, and what says so."""
+    """Another package, releases incompatible with it, its own releases, and the reason."""
     Refused: TypeAlias = dict[str, dict[str, "Apart"]]
-    """Release of one package → the releases of another that do not go with it, each with the first thing that says so."""
+    """Release of one package → the incompatible releases of another, each with the first reason."""
 
 
 def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared) -> tuple[Range, ...]:

@@ -62,7 +62,7 @@ class Stream:
         self._ignored = False
         self._grouped = False
         self._at = 0
-        self._above: Draft | None = None  # an error without frames right above these, as a summary may place it
+        self._above: Draft | None = None  # an error without frames directly above, such as one in a summary
         self._begin()
 
     def _begin(self) -> None:
@@ -450,7 +450,7 @@ class Stream:
         return not (promised or text[0] in " \t" or continues(stripped))
 
     def _continues_native(self, text: str, stripped: str, promised: bool) -> bool:
-        """Whether a line belongs to the native message above, which has no end of its own."""
+        """Whether a line belongs to the native message above, which has no end marker."""
         weight = native_weight(text)
         if weight is not None and not (weight == NOTICE and self._collecting[0].weight == NOTICE) and "what()" not in text:
             return False
