@@ -174,7 +174,7 @@ _VOCABULARY = {
                  "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "prompt-tuning", "device-map",
                  "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate",
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
-                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam"),
+                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup"),
 }  # fmt: skip
 
 

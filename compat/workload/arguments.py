@@ -239,6 +239,20 @@ def _optimizer(draft: Draft, value: object, origin: str, tentative: bool) -> Non
         draft.feature("8bit-adam", value if value is UNKNOWN else value in _ADAM_8BIT, origin, tentative=tentative)
 
 
+def _above_zero(feature: str) -> Callable[[Draft, object, str, bool], None]:
+    """Read one of several numbers that turn a feature on; 0 leaves it to the others."""
+
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+        try:
+            on = UNKNOWN if value is UNKNOWN else float(str(value)) > 0
+        except ValueError:
+            return
+        if on:
+            draft.feature(feature, on, origin, tentative=tentative)
+
+    return read
+
+
 def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, str):
         draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
@@ -284,6 +298,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
     "parallelism_config_cp_size": _several("context-parallel"),
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
+    "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
     "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
@@ -306,6 +321,10 @@ def deepspeed_facts(
             draft.feature("optimizer-offload", device != "none", origin("zero_optimization"), tentative=tentative)
         elif zero.get("cpu_offload") is True:
             draft.on("optimizer-offload", origin("zero_optimization"), tentative=tentative)
+    scheduler = settings.get("scheduler")
+    schedule = scheduler.get("params") if isinstance(scheduler, dict) else None
+    if isinstance(schedule, dict) and schedule.get("warmup_num_steps") == "auto":
+        draft.on("deepspeed-auto-warmup", origin("scheduler"), tentative=tentative)
     for key in ("bf16", "fp16"):
         table = settings.get(key)
         if isinstance(table, dict) and table.get("enabled") is True:

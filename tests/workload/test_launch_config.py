@@ -170,6 +170,21 @@ def test_deepspeed(text: str, on: set[str], off: set[str], precision: str | None
     )
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "automatic"),
+    [
+        ('{"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}', True),
+        ('{"type": "WarmupLR", "params": {"warmup_num_steps": 100}}', False),
+        ('{"type": "OneCycle"}', False),
+        ('"auto"', False),
+    ],
+)
+def test_a_deepspeed_schedule_whose_warmup_is_left_to_the_trainer(scheduler: str, automatic: bool, tmp_path: Path) -> None:
+    file = tmp_path / "ds.json"
+    file.write_text(f'{{"scheduler": {scheduler}}}')
+    assert ("deepspeed-auto-warmup" in (read_deepspeed(str(file)).features or ())) is automatic
+
+
 def test_deepspeed_numbers(tmp_path: Path) -> None:
     found = deepspeed(tmp_path, '{\n"train_micro_batch_size_per_gpu": 4,\n"gradient_accumulation_steps": 8}')
     assert (found.batch_size, found.features) == (4, ("deepspeed", "gradient-accumulation"))
