@@ -84,7 +84,7 @@ def second_opinion(problem: Problem, uv: str) -> bool:
     from compat.api.commands import command_named
     from compat.api.planning import planning
     from compat.cli import parse
-    from compat.repair.engine import best
+    from compat.repair.engine import cheapest_model
     from compat.repair.problem import Policy
     from compat.rules.compiled import open_matrix
 
@@ -93,7 +93,7 @@ def second_opinion(problem: Problem, uv: str) -> bool:
     with planning(words, matrix, Policy()) as (_, planner):
         clauses = planner.solved()[1].relaxation.clauses
     start = perf_counter()
-    model = best(clauses)
+    model = cheapest_model(clauses)
     between = perf_counter()
     second = cheapest(clauses)
     ours, theirs = between - start, perf_counter() - between

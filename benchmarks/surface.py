@@ -198,7 +198,7 @@ def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Return every installable selection of a file, limited to tracked packages."""
     from compat.checks.choices import Requested
     from compat.checks.contexts import Contexts
-    from compat.checks.selections import described
+    from compat.checks.selections import to_environment
     from compat.formats.registry import format_of, read_content
 
     if not path.is_file():
@@ -209,7 +209,7 @@ def _locked(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     except InputError:
         return
     for listing in listings:
-        contexts = Contexts(listing, described(listing), Requested())
+        contexts = Contexts(listing, to_environment(listing), Requested())
         masks = contexts.installed()
         seen: set[str] = set()
         for bit in range(contexts.all.bit_length()):

@@ -13,7 +13,7 @@ pending: dict[str, bytes] = {}
 """Content about to be written, by path: it is read instead of the file on disk, so that it can be checked beforehand."""
 
 
-def regular(path: str) -> str:
+def regular_path(path: str) -> str:
     """The path itself; :class:`InputError` if it does not exist or is a folder, a pipe or a device."""
     if "\0" in path:
         raise InputError("a file name cannot contain a NUL character")
@@ -29,7 +29,7 @@ def regular(path: str) -> str:
 def content_of(path: str, limit: int, too_large: str = "") -> bytes:
     """The content of a regular file; :class:`InputError` if it cannot be read or has more than ``limit`` bytes."""
     try:
-        with open(regular(path), "rb") as file:
+        with open(regular_path(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size  # so that the buffer has the size of the file, not of the limit
             content = file.read((min(size, limit) or limit) + 1)
     except OSError as problem:
@@ -43,9 +43,9 @@ _OF_THE_SHELL = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 """Paths of the pipes that ``<(command)`` creates."""
 
 
-def readable(path: str) -> str:
-    """Like :func:`regular`, but also accepts pipes created by a shell; reading a named pipe in a folder might block forever."""
-    return path if path.startswith(_OF_THE_SHELL) and os.path.exists(path) else regular(path)
+def readable_path(path: str) -> str:
+    """Like :func:`regular_path`, but also accepts pipes created by a shell; a named pipe in a folder might block forever."""
+    return path if path.startswith(_OF_THE_SHELL) and os.path.exists(path) else regular_path(path)
 
 
 MARKS = (
@@ -58,7 +58,7 @@ MARKS = (
 """Byte order marks with their encodings, longest first."""
 
 
-def decoded(path: str, content: bytes) -> str:
+def decode_utf8(path: str, content: bytes) -> str:
     """Decode the UTF-8 content of a file; :class:`InputError` with the line of the first invalid byte."""
     try:
         return content.decode("utf-8")
@@ -117,7 +117,7 @@ def place_in_cache(*parts: str) -> str | None:
     return os.path.join(base, "compat", *parts) if os.path.isabs(base) else None
 
 
-def kept(place: str | None) -> bytes | None:
+def read_cache(place: str | None) -> bytes | None:
     """The content this user stored in a cache file; ``None`` if it is missing, damaged or written by another user."""
     key = user_key() if place is not None else None
     if place is None or key is None:
@@ -133,7 +133,7 @@ def kept(place: str | None) -> bytes | None:
     return content if len(digest) == _DIGEST and digest == _digest_of(_name_of(place) + content, key) else None
 
 
-def keep(place: str | None, content: bytes) -> None:
+def write_cache(place: str | None, content: bytes) -> None:
     """Write a cache file into a folder that only this user can write to; failures are ignored."""
     key = user_key() if place is not None else None
     if place is None or key is None:

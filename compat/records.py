@@ -6,7 +6,7 @@ Importing :mod:`dataclasses` pulls in :mod:`inspect`, :mod:`ast` and :mod:`re`, 
 
 from __future__ import annotations
 
-__all__ = ["quick", "record", "replace", "values_of"]
+__all__ = ["create_unchecked", "record", "replace", "values_of"]
 
 
 TYPE_CHECKING = False
@@ -86,7 +86,7 @@ def values_of(instance: Any) -> tuple[Any, ...]:
     return tuple(getattr(instance, name) for name in type(instance).__annotations__)
 
 
-def quick(cls: type[T], values: dict[str, Any]) -> T:
+def create_unchecked(cls: type[T], values: dict[str, Any]) -> T:
     """Create a record without validation, for code that creates thousands; ``values`` has every field without a default."""
     instance = cls.__new__(cls)
     instance.__dict__.update(cls._defaults)  # type: ignore[attr-defined]

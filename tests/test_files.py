@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat import files
-from compat.files import keep, kept, place_in_cache
+from compat.files import place_in_cache, read_cache, write_cache
 
 CONTENT = marshal.dumps(("stamp", {("a", 1): True}), 4)
 
@@ -26,12 +26,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     files._keys.clear()
     found = place_in_cache("answers", "a-1.0")
     assert found is not None
-    keep(found, CONTENT)
+    write_cache(found, CONTENT)
     return found
 
 
 def test_what_is_kept_is_this_users_alone(place: str, tmp_path: Path) -> None:
-    assert kept(place) == CONTENT
+    assert read_cache(place) == CONTENT
     for path in (tmp_path / "cache", tmp_path / "cache" / "answers", tmp_path / "state" / "compat"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     for path in (Path(place), tmp_path / "state" / "compat" / "cache-key"):
@@ -41,7 +41,7 @@ def test_what_is_kept_is_this_users_alone(place: str, tmp_path: Path) -> None:
 @given(st.data())
 def test_any_change_of_a_file_makes_it_none(data: st.DataObject) -> None:
     place = place_in_cache("answers", "changed")
-    keep(place, CONTENT)
+    write_cache(place, CONTENT)
     assert place is not None
     whole = Path(place).read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -53,22 +53,22 @@ def test_any_change_of_a_file_makes_it_none(data: st.DataObject) -> None:
         )
     )
     Path(place).write_bytes(other)
-    assert kept(place) == (CONTENT if other == whole else None)
+    assert read_cache(place) == (CONTENT if other == whole else None)
 
 
 def test_what_others_wrote_is_none(place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     whole = Path(place).read_bytes()
     other = Path(place).with_name("b-1.0")
     other.write_bytes(whole)
-    assert kept(str(other)) is None  # another release's answers
+    assert read_cache(str(other)) is None  # another release's answers
     Path(place).write_bytes(CONTENT)
-    assert kept(place) is None
+    assert read_cache(place) is None
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "stranger"))
     files._keys.clear()
     Path(place).write_bytes(whole)
-    assert kept(place) is None
-    keep(place, CONTENT)
-    assert kept(place) == CONTENT
+    assert read_cache(place) is None
+    write_cache(place, CONTENT)
+    assert read_cache(place) == CONTENT
 
 
 def test_what_is_no_file_is_not_waited_for(place: str, tmp_path: Path) -> None:
@@ -76,25 +76,25 @@ def test_what_is_no_file_is_not_waited_for(place: str, tmp_path: Path) -> None:
     target.write_bytes(Path(place).read_bytes())
     os.unlink(place)
     os.mkfifo(place)
-    assert kept(place) is None
+    assert read_cache(place) is None
     os.unlink(place)
     os.symlink(target, place)
-    assert kept(place) is None
+    assert read_cache(place) is None
     os.unlink(place)
     os.mkdir(place)
-    assert kept(place) is None
+    assert read_cache(place) is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 def test_nothing_is_kept_where_others_may_write(place: str, tmp_path: Path) -> None:
     os.chmod(os.path.dirname(place), 0o777)
     os.unlink(place)
-    keep(place, CONTENT)
-    assert kept(place) is None
+    write_cache(place, CONTENT)
+    assert read_cache(place) is None
     os.chmod(os.path.dirname(place), 0o700)
     os.chmod(tmp_path / "state" / "compat" / "cache-key", 0o644)
     files._keys.clear()
-    keep(place, CONTENT)
+    write_cache(place, CONTENT)
     assert not os.path.exists(place)
 
 
@@ -102,8 +102,8 @@ def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     files._keys.clear()
-    keep(str(tmp_path / "cache" / "a"), CONTENT)
-    assert kept(str(tmp_path / "cache" / "a")) is None
+    write_cache(str(tmp_path / "cache" / "a"), CONTENT)
+    assert read_cache(str(tmp_path / "cache" / "a")) is None
     files._keys.clear()
 
 

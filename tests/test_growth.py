@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compat.model import Accelerator, Environment, Report
-from compat.output.terminal import rendered
+from compat.output.terminal import render_text
 from compat.rules.evaluate import devices
 from compat.rules.facts import Facts
 from tests.growth import assert_linear
@@ -27,4 +27,4 @@ def test_a_machine_with_many_different_devices() -> None:
         return Environment(accelerators=tuple(Accelerator(name=f"A{number}") for number in range(length // 8)))
 
     assert_linear(lambda environment: devices(Facts(environment)), made, 160_000)
-    assert_linear(lambda environment: rendered(Report(environment)), made, 160_000)
+    assert_linear(lambda environment: render_text(Report(environment)), made, 160_000)

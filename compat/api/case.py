@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from compat.api.commands import Options
-from compat.api.report import chosen_targets, config_of, in_force, requested_of, targeted
+from compat.api.report import apply_target, chosen_targets, config_of, in_force, requested_of
 from compat.checks import named_devices
 from compat.checks.choices import Requested, one_by_one
 from compat.errors import InputError
@@ -19,7 +19,7 @@ from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.plan import Means
 from compat.repair.relaxation import Needs
-from compat.repair.subject import OVER_OTHERS, installed_by, placed
+from compat.repair.subject import OVER_OTHERS, infer_platform, installed_by
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
 
@@ -124,7 +124,7 @@ def case_of(options: Options, matrix: Matrix, index: Callable[[], Index], part: 
     place = target_at(python) if python else default_target(os.environ)
     machine = read_machine(python, matrix, states_gpus=options.flag("gpu"))
     environment, more = _told_of(machine.environment, None, options)
-    environment, told = placed(environment)
+    environment, told = infer_platform(environment)
     return Case(
         environment, folders=place.folders, interpreter=machine.interpreter, notes=(*machine.notes, *more),
         told=(f"Python {environment.python}", *told), ignored=_ignored(config, None),
@@ -136,7 +136,7 @@ def described_case(environment: Environment, notes: tuple[str, ...], options: Op
     config = config_of(".", options)
     target = _one_target(options, config)
     environment, more = _told_of(environment, target, options)
-    environment, told = placed(environment)
+    environment, told = infer_platform(environment)
     told = (f"Python {environment.python}", *told)
     return Case(environment, notes=(*notes, *more), told=told, ignored=_ignored(config, target))
 
@@ -158,7 +158,7 @@ def _ignored(config: ProjectConfig, target: Target | None) -> frozenset[str]:
 
 def _told_of(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with the facts of its target and of the command line, and notes about them."""
-    environment, notes = targeted(environment, target, options)
+    environment, notes = apply_target(environment, target, options)
     environment, more = named_devices(environment)
     return environment, (*notes, *more)
 

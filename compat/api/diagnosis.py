@@ -7,12 +7,12 @@ import re
 from packaging.version import Version
 
 from compat.api.commands import Options
-from compat.api.targets import stated, threshold_code
-from compat.checks import judged, named_devices
+from compat.api.targets import apply_options, threshold_code
+from compat.checks import check_environment, named_devices
 from compat.checks.advice import with_ranked_fixes
-from compat.checks.questions import chance
+from compat.checks.questions import likelihood_of
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.frame_packages import distribution_of_module, meeting
+from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages
 from compat.diagnosis.stated import EXPERIENCE
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Report, Workload, is_release
@@ -72,7 +72,7 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
     if not text.strip():
         raise InputError("the text is empty: expected a traceback or a log")
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
-    found = diagnosed(text, stated(environment, options), matrix)
+    found = diagnose_text(text, apply_options(environment, options), matrix)
     if found.findings:
         return Report(found.environment, found.findings, (*notes, *found.notes), threshold_code(found.findings, options))
     findings = known_of(text, found, matrix)
@@ -144,7 +144,7 @@ def known_of(text: str, found: Diagnosis, matrix: Matrix) -> tuple[Finding, ...]
         return ()
     if environment.workload is None:
         environment = replace(environment, workload=_job_in(text))
-    environment, findings, _ = judged(environment, matrix)
+    environment, findings, _ = check_environment(environment, matrix)
     known = [each for each in findings if each.effect in effects and (_holds(each) or _may_be_seen(each))]
     known.sort(key=lambda each: (not _holds(each), each.effect not in _QUIETLY, each.order()))
     return with_ranked_fixes(tuple(map(_reported, known[:_MOST_KNOWN])), environment, matrix)
@@ -159,7 +159,7 @@ def _may_be_seen(finding: Finding) -> bool:
     if finding.origin != "rule" or None in finding.packages.values():
         return False
     waits = not any(each.startswith("distributions") for each in finding.unknown)
-    return waits and chance(finding) >= _LIKELY and (finding.effect in _QUIETLY or "workload" in finding.facts)
+    return waits and likelihood_of(finding) >= _LIKELY and (finding.effect in _QUIETLY or "workload" in finding.facts)
 
 
 def _reported(finding: Finding) -> Finding:
@@ -169,7 +169,7 @@ def _reported(finding: Finding) -> Finding:
     return replace(finding, severity=severity, here=", ".join(filter(None, (finding.here, f"the text reports {effect}"))))
 
 
-def diagnosed(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
+def diagnose_text(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
     """Diagnose the errors in a text for an environment.
 
     If no rule knows them, or some frames cannot be read, the text may be wrapped: the reading that explains more is taken.
@@ -243,7 +243,7 @@ def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
     error = errors[order[0]]
     last = _first_line(error)
     name = f"{error.exception}: {last}" if error.exception else last
-    both = meeting(error)
+    both = innermost_packages(error)
     where = f" (in the issues of {' and '.join(both)})" if both else ""
     return (
         f"no rule matches the main error (line {error.line}): {name}",
@@ -261,7 +261,7 @@ def later_patches(text: str, found: Diagnosis) -> tuple[str, ...]:
     The packages are those of the frames, innermost first, or, without frames, the few whose releases are known.
     """
     copies = {copy.name: copy.version for copy in found.environment.distributions or () if copy.version and is_release(copy)}
-    frames = [distribution_of_module(name) for error in found.errors for name in reversed(meeting(error))]
+    frames = [distribution_of_module(name) for error in found.errors for name in reversed(innermost_packages(error))]
     listed = [] if frames or len(copies) > _FEW else sorted(copies, key=text.find)
     names = [name for name in dict.fromkeys((*frames, *listed)) if name in copies]
     newer = {name: newest for name in names if (newest := _newest_of_series(name, copies[name] or "")) is not None}

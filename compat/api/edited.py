@@ -7,7 +7,7 @@ from functools import partial
 
 from compat.api.case import Case, environments_in, part_of, read_again
 from compat.api.planning import planner_of
-from compat.api.resolution import resolved
+from compat.api.resolution import resolve_case
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import commands_for, edits_for
@@ -18,7 +18,7 @@ from compat.formats.registry import Commands, Relocking, format_of, read_content
 from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner
-from compat.repair.relock import Relocked, relocked
+from compat.repair.relock import Relocked, relock
 from compat.repair.target import Target
 from compat.repair.verify import Verified
 
@@ -129,7 +129,7 @@ def as_written(case: Case, plan: Plan, written: Written, planner: Planner) -> Ca
     if after.direct is not None:
         after = replace(after, direct=after.direct - {each.name for each in plan.changes if each.before is None})
     indexes = tuple(dict.fromkeys(each.index_url for each in plan.changes if each.index_url is not None))
-    return after if after.whole else resolved(after, planner.means, indexes)
+    return after if after.whole else resolve_case(after, planner.means, indexes)
 
 
 def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
@@ -241,7 +241,7 @@ def _made(case: Case, lock: Lock, written: Written, planner: Planner) -> Relocke
     requires = None if case.listing is None else case.listing.requires_python
     edits, target = written.edits, Target(case.environment)
     offline = planner.means.index.offline
-    return relocked(lock.path, lock.content, lock.how, edits, target, requires_python=requires, offline=offline)
+    return relock(lock.path, lock.content, lock.how, edits, target, requires_python=requires, offline=offline)
 
 
 def _errors(case: Case, plan: Plan, written: Written, planner: Planner) -> tuple[Finding, ...]:

@@ -15,7 +15,14 @@ from time import monotonic
 from compat.api.case import Case, environments_in
 from compat.api.commands import Options
 from compat.api.edited import Written, as_written, is_lockable, with_lock, written_for
-from compat.api.obstacles import Settled, contradicting, for_newer_pythons, from_conda_forge, on_another_image, settled
+from compat.api.obstacles import (
+    Settled,
+    contradictory_lines,
+    drop_contradicting_lines,
+    for_newer_pythons,
+    from_conda_forge,
+    on_another_image,
+)
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.report import part_name
 from compat.errors import InputError
@@ -64,7 +71,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
             contrasted=options.flag("explain"),
             checks=checks,
         )
-        kept = settled(case, planner) or on_another_image(case, planner)
+        kept = drop_contradicting_lines(case, planner) or on_another_image(case, planner)
         if kept is not None:
             return _repaired_rest(kept, repair)
         try:
@@ -131,7 +138,7 @@ def repaired(
     while case.listing is not None and plan.stands:
         after = after or as_written(case, plan, written, planner)
         plan = _resolved(plan, after) if later else plan
-        if contradictory := contradicting(after):
+        if contradictory := contradictory_lines(after):
             plan = replace(plan, refused=f"the edited file would contradict itself: {contradictory[0].finding.title}")
         if not plan.stands:
             break

@@ -13,7 +13,7 @@ from compat.checks.advice import Shared
 from compat.checks.fleet import Fleet, Judged, compare, not_probed
 from compat.checks.nodes import Group
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.formats.described import parse_described
 from compat.formats.project.config import find_config
 from compat.machine.node import KEY, Node, node_of
@@ -66,7 +66,7 @@ def read_fleet(
             continue
         path = os.path.join(folder, name)
         try:
-            document = parse_json(read_text(regular(path), _LARGEST), path)
+            document = parse_json(read_text(regular_path(path), _LARGEST), path)
             if not isinstance(document, dict):
                 raise InputError("expected a JSON object written by 'compat facts --output'", path)
             node = node_of(document.pop(KEY, None), path)
@@ -97,7 +97,7 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     judged = tuple(
         Judged(group, machine_report(group.environment, options, matrix, ignores=ignores, shared=shared)) for group in groups
     )
-    wanted = [host for text in options.values.get("expect", ()) for host in expand(text)]
+    wanted = [host for text in options.values.get("expect", ()) for host in expand_hosts(text)]
     wanted += gathered.hosts if gathered else ()
     there = {node.host for group in groups for node in group.nodes}
     there |= {host.partition(".")[0] for host in there}  # schedulers use node1, the node itself node1.cluster.example
@@ -107,7 +107,7 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
     if sum(len(group.nodes) for group in groups) == 1:
         notes = (*notes, "only one node was read: there is nothing to compare")
     window = (gathered.began, gathered.ended) if gathered else None
-    return Fleet(judged, compare(groups, ranged, window), problems, missing, notes, tuple(undecided))
+    return Fleet(judged, compare(groups, host_ranges, window), problems, missing, notes, tuple(undecided))
 
 
 # --- Host lists in Slurm notation.
@@ -115,7 +115,7 @@ def judge_fleet(folder: str, options: Options, matrix: Matrix, gathered: Gathere
 _MOST = 100_000
 
 
-def ranged(hosts: Sequence[str]) -> str:
+def host_ranges(hosts: Sequence[str]) -> str:
     """Hosts in Slurm notation: ``node[001-126,128],login``."""
     numbered: dict[tuple[str, int], list[int]] = {}
     plain: list[str] = []
@@ -148,7 +148,7 @@ def _runs(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
     yield start, previous
 
 
-def expand(text: str, option: str = "--expect") -> list[str]:
+def expand_hosts(text: str, option: str = "--expect") -> list[str]:
     """The hosts of a list in Slurm notation; :class:`InputError` naming ``option`` for an invalid range."""
     hosts: list[str] = []
     for part in _outside_brackets(text):

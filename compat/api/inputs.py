@@ -58,7 +58,7 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 
 def _pasted(name: str) -> Subject:
     from compat.api.diagnosis import environment_in
-    from compat.files import regular
+    from compat.files import regular_path
     from compat.reports.lines import legible
     from compat.reports.log.traceback import parse_log
     from compat.reports.pasted import read_pasted
@@ -66,7 +66,7 @@ def _pasted(name: str) -> Subject:
 
     from_input = name == "-"
     shown = "standard input" if from_input else name
-    text = legible(read_standard_input() if from_input else read_text(regular(name)))
+    text = legible(read_standard_input() if from_input else read_text(regular_path(name)))
     environment, notes = environment_in(text)
     if environment == Environment() and not parse_log(text):
         read_pasted(text, shown)  # raises an error that states what was expected

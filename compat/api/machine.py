@@ -6,8 +6,8 @@ import os
 
 from compat.machine.hardware import read_hardware
 from compat.machine.interpreter import Target, default_target, read_installed, target_at
-from compat.machine.metadata import OF_SOURCE, detected, located
-from compat.machine.system import read_system, relevant
+from compat.machine.metadata import OF_SOURCE, apply_detectors, with_module_folder
+from compat.machine.system import read_system, relevant_variables
 from compat.model import Distribution, Environment, Workload
 from compat.records import record
 
@@ -45,7 +45,7 @@ def read_machine(python: str | Target | None, matrix: Matrix, *, states_gpus: bo
         python=target.version, os=system.os, machine=system.machine, platform=system.platform, glibc=system.glibc,
         distributions=distributions, distributions_complete=True, accelerators=hardware.accelerators,
         driver=hardware.driver, driver_state=hardware.driver_state, cuda_toolkit=hardware.cuda_toolkit,
-        variables=relevant(variables, matrix.variables), workload=_workload(variables), folders=installed.folders,
+        variables=relevant_variables(variables, matrix.variables), workload=_workload(variables), folders=installed.folders,
     )  # fmt: skip
     notes = installed.notes if states_gpus else (*installed.notes, *hardware.notes)
     return Machine(
@@ -67,7 +67,7 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
     installed = read_installed(target)
     system = read_system()
     # variables set in an image also apply where it runs; visible devices are decided there
-    set_here = {name: value for name, value in relevant(os.environ, matrix.variables).items()
+    set_here = {name: value for name, value in relevant_variables(os.environ, matrix.variables).items()
                 if value is not None and not name.endswith("VISIBLE_DEVICES")}  # fmt: skip
     environment = Environment(
         python=target.version, os=system.os, machine=system.machine, glibc=system.glibc, variables=set_here or None,
@@ -79,13 +79,13 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
 
 def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
     """The distributions with facts from their files: texts that rules look for, and the source location of a checkout."""
-    found = tuple(detected(copy, folders, matrix.detectors) for copy in copies)
+    found = tuple(apply_detectors(copy, folders, matrix.detectors) for copy in copies)
     if not any(copy.source is not None and copy.source.kind in OF_SOURCE for copy in found):
         return found
     from compat.interfaces.table import tracked
 
     tops = tracked()
-    return tuple(located(copy, folders, tops) for copy in found)
+    return tuple(with_module_folder(copy, folders, tops) for copy in found)
 
 
 def _workload(variables: os._Environ[str]) -> Workload | None:

@@ -15,7 +15,7 @@ from itertools import islice, product
 
 from compat.api.case import Case, environments_in, part_of, read_again
 from compat.api.planning import planner_of
-from compat.api.resolution import completed, unresolved
+from compat.api.resolution import complete_case, original_case
 from compat.checks.choices import Requested
 from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.checks.image_tags import Trials, on_another
@@ -77,12 +77,12 @@ class _Tried:
         return self.case.resolves is True and not self.case.is_refused
 
 
-def settled(case: Case, planner: Planner) -> Settled | None:
+def drop_contradicting_lines(case: Case, planner: Planner) -> Settled | None:
     """The requirements file of a case without the lines that contradict those to keep; ``None`` if none do.
 
     Contradictions in a project file are rejected: it is unclear which line is meant, and other tools read the file too.
     """
-    found = contradicting(case)
+    found = contradictory_lines(case)
     if not found or case.listing is None:
         return None
     chosen = case.listing.kind == "requirements"
@@ -96,7 +96,7 @@ def settled(case: Case, planner: Planner) -> Settled | None:
     return Settled(tuple(each.finding for each in best.choices), changes, best.edits, best.case, best.planner)
 
 
-def contradicting(case: Case) -> tuple[Contradiction, ...]:
+def contradictory_lines(case: Case) -> tuple[Contradiction, ...]:
     """The lines of a case's file that contradict each other, whatever is selected."""
     if case.listing is None or case.file is None:
         return ()
@@ -128,7 +128,7 @@ def _tried(choices: tuple[_Choice, ...], case: Case, planner: Planner) -> _Tried
     with as_if_written(edits.values()):
         content = read_content(case.file)
         (listing,) = format_of(case.file, content).listings(case.file, content)
-        after = completed(read_again(unresolved(case), listing, planner.means), planner.means)
+        after = complete_case(read_again(original_case(case), listing, planner.means), planner.means)
         problem = planner.problem
         return _Tried(
             choices, tuple(edits.values()), after,
@@ -167,10 +167,10 @@ def for_newer_pythons(
         return
     why = "; ".join(dict.fromkeys(each.title for each in left))
     for python in case.newer[:_MOST_PYTHONS]:
-        bare = unresolved(case)
+        bare = original_case(case)
         environment = replace(bare.environment, python=python)
         bare = replace(bare, environment=environment, told=(f"Python {python}", *bare.told[1:]), pythons=(), newer=())
-        after = completed(read_again(bare, case.listing, planner.means), planner.means)
+        after = complete_case(read_again(bare, case.listing, planner.means), planner.means)
         note = f"no plan for Python {case.environment.python} fixes everything ({why}); this one is for Python {python}"
         yield replace(after, notes=(note, *after.notes)), planner_of(after, planner.problem.policy, planner.means, keep)
 
@@ -251,8 +251,8 @@ def _on_tag(case: Case, planner: Planner, image: str, better: str, difference: s
         listing = part_of(case, environments_in(case.file))
         if listing is None:
             return None
-        bare = _on(listing.context, unresolved(case))
-        again = completed(read_again(bare, listing, planner.means), planner.means)
+        bare = _on(listing.context, original_case(case))
+        again = complete_case(read_again(bare, listing, planner.means), planner.means)
         problem = planner.problem
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}

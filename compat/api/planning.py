@@ -10,7 +10,7 @@ from time import monotonic
 
 from compat.api.case import Case, case_of
 from compat.api.commands import Options
-from compat.api.resolution import completed, pins_of, ranges_of, refused_pins
+from compat.api.resolution import complete_case, pins_of, ranges_of, refused_pins
 from compat.checks.requirements import Requires
 from compat.checks.torch_build import INDEX
 from compat.errors import InputError, Undecided
@@ -123,7 +123,7 @@ def planning(
 
     try:
         case = case or case_of(options, matrix, lambda: means().index, part)
-        case = case if case.whole else completed(case, means())
+        case = case if case.whole else complete_case(case, means())
         yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None

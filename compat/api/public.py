@@ -34,9 +34,9 @@ class DisplayedReport(Report):
     """A report that a notebook shows as HTML, and everything else as the text of the command."""
 
     def __str__(self) -> str:
-        from compat.output.terminal import rendered
+        from compat.output.terminal import render_text
 
-        return rendered(self)
+        return render_text(self)
 
     __repr__ = __str__
 

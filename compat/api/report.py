@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compat.api.targets import command_of, stated, threshold_code
-from compat.checks import judged, named_devices, not_assessed
-from compat.checks.questions import about_listed_packages, folded
+from compat.api.targets import apply_options, command_of, threshold_code
+from compat.checks import check_environment, named_devices, not_assessed
+from compat.checks.questions import about_listed_packages, fold_questions
 from compat.errors import InputError
 from compat.model import SEVERITIES, Environment, Finding, Location, Report
 from compat.records import record, replace
@@ -32,7 +32,7 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     elsewhere = tuple(dict.fromkeys(text for listing in subject.listings for text in listing.elsewhere))
     undecided = unread or (elsewhere if options.flag("strict") else ())
     errors = _distinct([finding for judgement in judgements for finding in judgement.errors])
-    chosen = choose(found, config.ignores, options, errors)
+    chosen = filter_findings(found, config.ignores, options, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *elsewhere, *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
     return Report(
@@ -77,9 +77,11 @@ def machine_report(
 
         ignores = find_config(".").ignores
     environment, more = command_of(environment, options)
-    environment, findings, remarks = judged(stated(environment, options), matrix, shared.answers if shared else None)
+    environment, findings, remarks = check_environment(
+        apply_options(environment, options), matrix, shared.answers if shared else None
+    )
     findings = _advised(findings, environment, matrix, shared)
-    chosen = choose((*findings, *unreached(environment, options)), ignores, options)
+    chosen = filter_findings((*findings, *unreached(environment, options)), ignores, options)
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
         exit=chosen.exit, ignored=chosen.ignored,
@@ -96,7 +98,9 @@ class Choice:
     ignored: int
 
 
-def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options, errors: Sequence[Finding] = ()) -> Choice:
+def filter_findings(
+    found: Sequence[Finding], ignores: Sequence[Ignore], options: Options, errors: Sequence[Finding] = ()
+) -> Choice:
     """Filter out findings the project ignores and, without ``--all``, unlikely ones and those about unmentioned packages.
 
     ``errors`` are findings about an error that was seen: these are never filtered as unlikely, and come first, in their order.
@@ -109,7 +113,7 @@ def choose(found: Sequence[Finding], ignores: Sequence[Ignore], options: Options
     folded_away: tuple[str, ...] = ()
     if not options.flag("all"):
         kept = about_listed_packages(kept)
-        shown, folded_away = folded(kept, remarks=options.one("fail-on") == "info")
+        shown, folded_away = fold_questions(kept, remarks=options.one("fail-on") == "info")
     ordered = tuple(sorted(shown, key=lambda finding: finding.order()))
     return Choice((*seen, *ordered), (*notes, *folded_away), threshold_code((*seen, *kept), options), ignored)
 
@@ -172,8 +176,8 @@ def chosen_targets(options: Options, config: ProjectConfig) -> Sequence[Target |
 def _environment(
     subject: Subject, environment: Environment, target: Target | None, options: Options, matrix: Matrix
 ) -> _Judgement:
-    known, notes = targeted(environment, target, options)
-    known, findings, remarks = judged(known, matrix)
+    known, notes = apply_target(environment, target, options)
+    known, findings, remarks = check_environment(known, matrix)
     findings = _advised(findings, known, matrix)
     errors = () if subject.text is None else _errors(subject, known, matrix)
     location = None if subject.file is None else Location(subject.file)
@@ -191,11 +195,11 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
     Text that does not describe an environment has to show an error; otherwise :class:`InputError` is raised.
     """
-    from compat.api.diagnosis import diagnosed, shows_error
+    from compat.api.diagnosis import diagnose_text, shows_error
     from compat.reports.pasted import read_pasted
 
     text = subject.text or ""
-    found = diagnosed(text, environment, matrix)
+    found = diagnose_text(text, environment, matrix)
     alone = subject.environment == Environment()
     if alone and not found.findings and not shows_error(found.errors):
         read_pasted(text, subject.name)  # raises an error that states what was expected
@@ -204,9 +208,9 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
     from compat.checks import conflicting_pins
-    from compat.checks.selections import described, judged_listing
+    from compat.checks.selections import judged_listing, to_environment
 
-    known, notes = targeted(listing.context, target, options)
+    known, notes = apply_target(listing.context, target, options)
     known, more = named_devices(known)
     asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
@@ -217,7 +221,7 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     shown = tuple(
         replace(each, target=_name(target), selections=(*((part,) if part else ()), *each.selections)) for each in findings
     )
-    whole = described(listing)
+    whole = to_environment(listing)
     whole = replace(known, distributions=whole.distributions, distributions_complete=whole.distributions_complete)
     shown = _advised(shown, whole, matrix)
     is_silent = not (listing.notes or listing.unread or listing.context.workload)
@@ -284,13 +288,13 @@ def _name(target: Target | None) -> str | None:
     return None if target is None else target.name
 
 
-def targeted(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
+def apply_target(environment: Environment, target: Target | None, options: Options) -> tuple[Environment, tuple[str, ...]]:
     """The environment with the facts declared by the target, overridden by those of the command line."""
     notes: tuple[str, ...] = ()
     if target is not None:
         environment, notes = _declared(environment, target, options)
     environment, more = command_of(environment, options)
-    return stated(environment, options), (*notes, *more)
+    return apply_options(environment, options), (*notes, *more)
 
 
 def _declared(environment: Environment, target: Target, options: Options) -> tuple[Environment, tuple[str, ...]]:
@@ -308,7 +312,7 @@ def _declared(environment: Environment, target: Target, options: Options) -> tup
         environment = replace(environment, variables={**(environment.variables or {}), **target.variables})
     try:
         environment, notes = command_of(environment, declared, target.variables)
-        return stated(environment, declared, f"target {target.name}"), notes
+        return apply_options(environment, declared, f"target {target.name}"), notes
     except InputError as problem:
         if problem.file is not None:
             raise

@@ -14,13 +14,13 @@ from compat.records import replace
 from compat.redact import excerpt
 from compat.repair.builds import libraries_of_default
 from compat.repair.builds import unserved as unserved_builds
-from compat.repair.candidates import IndexUniverse, parsed
+from compat.repair.candidates import IndexUniverse, parse_version
 from compat.repair.inputs import UNBUILT, is_given, problem_of
 from compat.repair.plan import Means
 from compat.repair.problem import UNRESOLVED, Policy
 from compat.repair.target import Target
 from compat.repair.target import Target as Machine
-from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet
+from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet_requirements
 
 INDEX = Source("index")
 RESOLVED = "packages that uv resolves today"
@@ -28,7 +28,7 @@ _OLDER = 3
 """Maximum number of older Pythons that are tried."""
 
 
-def completed(case: Case, means: Means) -> Case:
+def complete_case(case: Case, means: Means) -> Case:
     """The case of an incomplete file with all packages that get installed.
 
     Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, the next
@@ -36,22 +36,22 @@ def completed(case: Case, means: Means) -> Case:
     """
     if not case.asked and all(map(of_no_index, case.environment.distributions or ())):
         return replace(case, unresolved="the file leaves uv nothing to resolve")
-    found = closed(case, means) or resolved(case, means)
+    found = closed(case, means) or resolve_case(case, means)
     assert case.listing is not None
     for python in case.pythons[:_OLDER] if found.resolves is False else ():
         other = read_again(replace(case, environment=replace(case.environment, python=python)), case.listing, means)
-        other = closed(other, means) or resolved(other, means)
+        other = closed(other, means) or resolve_case(other, means)
         if other.resolves:
             return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
     if found.resolves is False and case.selection.startswith(("every extra", "everything but")) and not case.one_by_one:
         alone = read_again(replace(case, one_by_one=True), case.listing, means)
         note = f"uv cannot resolve {case.selection} together, so each extra and group is checked on its own: "
-        return completed(replace(alone, notes=(*alone.notes, note + excerpt(found.unresolved, 200))), means)
+        return complete_case(replace(alone, notes=(*alone.notes, note + excerpt(found.unresolved, 200))), means)
     return _with_others(case, found, means) if found.resolves is False else found
 
 
-def unresolved(case: Case) -> Case:
-    """The case of a file before :func:`completed`."""
+def original_case(case: Case) -> Case:
+    """The case of a file before :func:`complete_case`."""
     told = tuple(each for each in case.told if not each.endswith(RESOLVED))
     notes = () if case.listing is None else tuple(dict.fromkeys((*case.listing.notes, *case.listing.unread)))
     return replace(case, told=told, notes=notes, resolves=None, overrides=None, unresolved="", unserved=(), needs=None)
@@ -61,7 +61,7 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
     pins = pins_of(case)
     lost = unserved(pins, Target(case.environment), means.index)
-    found = resolved(case, means, spared=frozenset(lost)) if lost else refused
+    found = resolve_case(case, means, spared=frozenset(lost)) if lost else refused
     if found.resolves:
         return replace(found, unserved=tuple(lost.values()))
     overridden = case.listing is not None and case.listing.overridden  # which may resolve what is refused here
@@ -113,13 +113,18 @@ def closed(case: Case, means: Means) -> Case | None:
     universe = IndexUniverse(means.index, problem.target)
     needs = {release: found for release, found in universe.needs(pins.values()).items() if found is not None}
     asked_met = all(need.name in pins and pins[need.name].meets(need.specifier) for need in case.asked)
-    if len(needs) < len(pins) or not asked_met or not all(map(universe.serves, needs)) or any(unmet(problem, pins, needs)):
+    if (
+        len(needs) < len(pins)
+        or not asked_met
+        or not all(map(universe.serves, needs))
+        or any(unmet_requirements(problem, pins, needs))
+    ):
         return None
     environment = replace(case.environment, distributions_complete=True)
     return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
 
 
-def resolved(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: frozenset[str] = frozenset()) -> Case:
+def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: frozenset[str] = frozenset()) -> Case:
     """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note.
 
     ``spared`` are packages that it leaves out. A build of torch that no index serves is resolved as the default build of its
@@ -205,7 +210,7 @@ def _only_early(releases: Mapping[str, str], question: Question, machine: Machin
     """The packages that uv resolves to a pre-release only because no final release has a wheel: an installer builds those."""
 
     def is_early(version: str) -> bool:
-        key = parsed(version)
+        key = parse_version(version)
         return key is None or key.is_prerelease
 
     def is_wheel(file: File) -> bool:

@@ -21,7 +21,7 @@ _NUMBERS = ("processes", "batch-size")
 _VERSIONS = {"driver": "driver", "cuda-toolkit": "cuda_toolkit", "python-version": "python", "glibc": "glibc"}
 
 
-def stated(environment: Environment, options: Options, origin: str = "the command line") -> Environment:
+def apply_options(environment: Environment, options: Options, origin: str = "the command line") -> Environment:
     """The environment with the facts given in the options, which override those read. ``origin`` names their source."""
     changes: dict[str, Any] = {}
     for name, field in _VERSIONS.items():
@@ -35,9 +35,9 @@ def stated(environment: Environment, options: Options, origin: str = "the comman
         changes["accelerators"] = _accelerators(options.values["gpu"])
     workload = stated_workload(options, origin)
     if workload is not None:
-        from compat.workload.launch import merge
+        from compat.workload.launch import merge_workloads
 
-        changes["workload"] = merge(workload, environment.workload or Workload())
+        changes["workload"] = merge_workloads(workload, environment.workload or Workload())
     return replace(environment, **changes) if changes else environment
 
 
@@ -75,7 +75,7 @@ def _with_code(workload: Workload) -> Workload:
     """The workload merged with facts from its code, if that is a single script or notebook."""
     import os
 
-    from compat.workload.launch import merge
+    from compat.workload.launch import merge_workloads
     from compat.workload.script import read_script
 
     paths = workload.code or ()
@@ -85,7 +85,7 @@ def _with_code(workload: Workload) -> Workload:
         told = read_script(paths[0]).workload
     except InputError:  # reported where the code itself is checked
         return workload
-    return merge(workload, replace(told, script=paths[0]))
+    return merge_workloads(workload, replace(told, script=paths[0]))
 
 
 def command_of(
@@ -100,12 +100,12 @@ def command_of(
     import os
 
     from compat.workload.command import from_command
-    from compat.workload.launch import merge
+    from compat.workload.launch import merge_workloads
     from compat.workload.wrappers import program_name, unwrapped
 
     launch = from_command(options.rest, os.getcwd(), os.environ if variables is None else variables)
     known = environment.workload or Workload()
-    merged = merge(launch.workload, known)
+    merged = merge_workloads(launch.workload, known)
     if environment.started and (known.launcher or known.processes):  # the command line of a rank does not show its launcher
         origins = {key: each for key, each in known.origins.items() if key in ("launcher", "processes")}
         merged = replace(merged, launcher=known.launcher, processes=known.processes, origins={**merged.origins, **origins})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from compat.rules.evaluate import Answers
 
 
-def judged(
+def check_environment(
     environment: Environment, matrix: Matrix, answers: Answers | None = None
 ) -> tuple[Environment, tuple[Finding, ...], tuple[str, ...]]:
     """The environment as it was checked, its findings (most severe first), and notes.

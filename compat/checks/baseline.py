@@ -36,12 +36,12 @@ class Baseline:
         return certain is not None and (certain or finding.verdict != "hit")
 
 
-def known(path: str) -> Baseline:
+def read_baseline(path: str) -> Baseline:
     """Read the baseline from a JSON report of ``compat check`` or a list of reports; raises :class:`InputError` otherwise."""
-    from compat.files import regular
+    from compat.files import regular_path
     from compat.syntax.json import parse_json, read_text
 
-    text = read_text(regular(path))
+    text = read_text(regular_path(path))
     document = parse_json(text, path)
     certain: dict[Identity, bool] = {}
     try:

@@ -9,11 +9,11 @@ from compat.checks.torch_build import (
     driver_findings,
     for_another_torch,
     label_of,
-    major,
-    numbers,
+    major_version,
     own_build,
-    public,
+    public_version,
     stack_of,
+    version_tuple,
 )
 from compat.model import Finding, Fix
 from compat.records import replace
@@ -72,11 +72,11 @@ def _tagged(stack: Stack) -> Iterator[Finding]:
         label = (each.version or "").partition("+")[2]
         built = _torch_in(label) if label else ""
         copy = stack.one(each.name) if built else None
-        if copy is None or stack.release is None or numbers(built) == numbers(stack.release):
+        if copy is None or stack.release is None or version_tuple(built) == version_tuple(stack.release):
             continue
         finding = for_another_torch(stack, copy, built, f"{copy.name} {copy.version} is built for torch {built}")
         # real projects combine these wheels with other torch releases, so it may not always fail
-        stable = min(numbers(built), numbers(stack.release)) >= (2, 10)
+        stable = min(version_tuple(built), version_tuple(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
 
 
@@ -107,7 +107,7 @@ def _overwritten(stack: Stack) -> Iterator[Finding]:
         copies = [copy for ending in ("-cu11", "-cu12", "-cu13") if (copy := stack.one(f"{name}{ending}")) is not None]
         if stack.facts.package("torch") == ABSENT or len({copy.version for copy in copies}) < 2:
             continue
-        wanted = f"{name}-cu{major(cuda)}" if cuda else None
+        wanted = f"{name}-cu{major_version(cuda)}" if cuda else None
         others = [copy.name for copy in copies if copy.name != wanted]
         kept = next((copy for copy in copies if copy.name == wanted), None)
         again = f" && pip install --force-reinstall --no-deps {kept.name}=={kept.version}" if kept is not None else ""
@@ -145,9 +145,9 @@ def _family(stack: Stack) -> Iterator[Finding]:
         theirs = None if copy is None else cuda_of((copy.version or "").partition("+")[2])
         if copy is None or mine is None or theirs is None or mine == theirs:
             continue
-        apart = not (mine[0].isdecimal() and theirs[0].isdecimal()) or major(mine) != major(theirs)
+        apart = not (mine[0].isdecimal() and theirs[0].isdecimal()) or major_version(mine) != major_version(theirs)
         label = label_of(mine) if mine[0].isdecimal() else mine
-        wanted = f"{public(copy.version or '')}+{label}"
+        wanted = f"{public_version(copy.version or '')}+{label}"
         yield Finding(
             rule=f"build-{name}-flavour",
             origin="build",
@@ -184,8 +184,8 @@ def _xformers(stack: Stack, table: LinkedTable) -> Iterator[Finding]:
     linked = table.release("xformers", copy.version or "", None)
     if linked is not None and linked.series is not None and len(linked.series) > 1:
         return
-    built = {public(build.torch) for build in stack.extension(copy) if build.torch and build.known == "read"}
-    if len(built) == 1 and numbers(next(iter(built))) != numbers(stack.release):
+    built = {public_version(build.torch) for build in stack.extension(copy) if build.torch and build.known == "read"}
+    if len(built) == 1 and version_tuple(next(iter(built))) != version_tuple(stack.release):
         (torch,) = built
         yield for_another_torch(stack, copy, torch, f"xformers {copy.version} is built with torch {torch}")
 
@@ -204,7 +204,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
     python = stack.one("flashinfer-python")
     if python is None or own_build(python):
         return
-    wanted = public(python.version or "")
+    wanted = public_version(python.version or "")
     release = key_of(wanted)
     if release >= _FLASHINFER_IGNORES_OTHERS or stack.facts.variable("FLASHINFER_DISABLE_VERSION_CHECK")[1]:
         return
@@ -213,7 +213,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
     elsewhere = release >= _FLASHINFER_CUBIN_DIR_FIRST and stack.facts.variable("FLASHINFER_CUBIN_DIR")[1]
     for name in ("flashinfer-jit-cache",) if elsewhere else ("flashinfer-cubin", "flashinfer-jit-cache"):
         copy = stack.one(name)
-        if copy is None or key_of(public(copy.version or "")) == release:
+        if copy is None or key_of(public_version(copy.version or "")) == release:
             continue
         if name == "flashinfer-jit-cache" and (copy.version or "").startswith(wanted):  # 0.6.11+cu130 passes the check of 0.6.1
             continue
@@ -243,9 +243,9 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
                 Fix(
                     "pin",
                     "flashinfer-python",
-                    f"=={public(copy.version or '')}",
+                    f"=={public_version(copy.version or '')}",
                     f"or the release that {name} is for",
-                    f'pip install "flashinfer-python=={public(copy.version or "")}"',
+                    f'pip install "flashinfer-python=={public_version(copy.version or "")}"',
                 ),
                 Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
             ),
@@ -270,11 +270,11 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
     newer = [
         version
         for version in stack.tables.extensions["bitsandbytes"]
-        if key_of(version) > key_of(public(copy.version or ""))
+        if key_of(version) > key_of(public_version(copy.version or ""))
         and wanted & {build.cuda for build in stack.tables.extension_builds("bitsandbytes", version)}
     ]
-    cuda = min(wanted, key=numbers)
-    nearest = max((each for each in shipped if major(each) == major(cuda)), key=numbers, default=None)
+    cuda = min(wanted, key=version_tuple)
+    nearest = max((each for each in shipped if major_version(each) == major_version(cuda)), key=version_tuple, default=None)
     fixes = []
     if newer:
         first = min(newer, key=key_of)
@@ -303,7 +303,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
         effect="crash",
         title=f"This bitsandbytes has no library for CUDA {cuda}",
         why=f"It loads the library for torch's CUDA release, and the wheel only contains those for "
-        f"{', '.join(sorted(shipped, key=numbers))}. 4-bit and 8-bit layers and optimizers fail.",
+        f"{', '.join(sorted(shipped, key=version_tuple))}. 4-bit and 8-bit layers and optimizers fail.",
         confidence="confirmed",
         packages={"bitsandbytes": copy.version, **({"torch": stack.torch.version} if stack.torch else {})},
         facts=("build",) if stack.flavour.numbered else ("build", "accelerators"),

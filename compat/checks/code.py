@@ -53,7 +53,7 @@ def releases() -> Releases:
     return _releases[0]
 
 
-def remember(paths: tuple[str, ...], installed: Mapping[str, str]) -> None:
+def load_cached_answers(paths: tuple[str, ...], installed: Mapping[str, str]) -> None:
     """Load the cached answers about the releases that the code uses; :func:`judge_code` adds to the cache."""
     used = {*code_needs(paths).packages(), *INHERITED_FROM}
     releases().remember({name: version for name, version in installed.items() if name in used})

@@ -100,7 +100,7 @@ def host_of(os_name: str, os_release: str, *, wsl: bool, container: bool, conda:
     )
 
 
-def on(host: Host, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def with_host_commands(host: Host, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Add commands for this host to fixes that install a driver or a toolkit, and their documentation to the evidence."""
     found = []
     for finding in findings:

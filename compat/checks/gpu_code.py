@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, cuda_of, image_of, name_and_code, named, own_build, public, torch_for
+from compat.checks.torch_build import (
+    INDEX,
+    Stack,
+    cuda_of,
+    device_name,
+    image_of,
+    name_and_code,
+    own_build,
+    public_version,
+    torch_for,
+)
 from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
@@ -53,7 +63,7 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         return
     device = lacking[0]
     certain = stack.flavour.certain or all(_runs(stack, device, each) is False for each in builds)
-    name = named(device)
+    name = device_name(device)
     compiled = ", ".join(f"sm_{code}" for code in build.codes)
     yield Finding(
         rule="build-torch-gpu",
@@ -141,7 +151,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         fixes = list(_other_torch(stack, gpus[0]))
         if stack.machine == "aarch64" and gpus[0].compute_capability not in JETSON and key_of(release) >= _ARM_SERVERS:
             fixes.insert(0, _FOR_ARM)
-    what = named(gpus[0]) if gpus else f"{compiled[0].name}"
+    what = device_name(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",
         origin="build",
@@ -174,7 +184,7 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         if not answers or any(answer is not False for answer in answers):
             continue
         compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
-        name = named(device)
+        name = device_name(device)
         yield Finding(
             rule=f"build-{copy.name}-gpu",
             origin="build",
@@ -182,7 +192,7 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
             severity="error",
             effect="crash",
             title=f"This {copy.name} has no code for {name_and_code(device)}",
-            why=f"The wheel of {copy.name} {public(copy.version or '')} is compiled for {compiled}. Its kernels fail: "
+            why=f"The wheel of {copy.name} {public_version(copy.version or '')} is compiled for {compiled}. Its kernels fail: "
             f"no kernel "
             "image is available for execution on the device.",
             confidence="confirmed",
@@ -196,7 +206,7 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
 
 
 def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Iterator[Fix]:
-    here = key_of(public(copy.version or ""))
+    here = key_of(public_version(copy.version or ""))
     serving = [
         version
         for version in stack.tables.extensions[copy.name]
@@ -254,7 +264,7 @@ def _triton(stack: Stack) -> Iterator[Finding]:
                 command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
             )
         )
-        name = named(device)
+        name = device_name(device)
         yield Finding(
             rule="build-triton-gpu",
             origin="build",

@@ -111,7 +111,7 @@ def _is_imported(alternative: str, facts: Facts) -> bool:
 
 
 def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
-    if holds(row.condition, facts, presumed=True) is not True:
+    if condition_holds(row.condition, facts, presumed=True) is not True:
         return None
     if row.error == _UNDECLARED and _is_excerpt(copy, facts):
         return None
@@ -169,10 +169,10 @@ _LONGEST = 180
 
 
 def _tolerant(row: Refusal, copy: Distribution, facts: Facts) -> Iterator[Fix]:
-    return tolerant(row.package, row.reach, copy.version or "", facts) if _is_of_gpus(row) else iter(())
+    return releases_accepting_gpu(row.package, row.reach, copy.version or "", facts) if _is_of_gpus(row) else iter(())
 
 
-def tolerant(package: str, reach: tuple[str, ...], installed: str, facts: Facts) -> Iterator[Fix]:
+def releases_accepting_gpu(package: str, reach: tuple[str, ...], installed: str, facts: Facts) -> Iterator[Fix]:
     """Yield the nearest releases whose guards for the same use test the GPU and accept the one here; ``installed`` may be "".
 
     A release without such a guard is no fix: it may lack the feature.
@@ -198,7 +198,7 @@ def tolerant(package: str, reach: tuple[str, ...], installed: str, facts: Facts)
 
 def _accepts(package: str, reach: tuple[str, ...], version: str, facts: Facts) -> bool:
     tested = _of_gpus(package, reach, version)
-    return bool(tested) and all(holds(row.condition, facts) is False for row in tested)
+    return bool(tested) and all(condition_holds(row.condition, facts) is False for row in tested)
 
 
 def _of_gpus(package: str, reach: tuple[str, ...], version: str) -> list[Refusal]:
@@ -216,7 +216,7 @@ def _fixes(condition: Condition, facts: Facts) -> Iterator[Fix]:
     plain = tuple(part for part in parts if isinstance(part, FactTest) and part.fact != "installed")
     for part in (*reversed([each for each in parts if each not in plain]), Both(plain)):
         tests = list(polarized(part))
-        leading = [(test, wanted) for test, wanted in tests if holds(test, facts, presumed=True) is wanted]
+        leading = [(test, wanted) for test, wanted in tests if condition_holds(test, facts, presumed=True) is wanted]
         found = list(_of_part(leading, tests, facts))
         if found:
             yield from found
@@ -257,17 +257,17 @@ FACTS_OF = {
 _SYSTEMS = {"win32": "windows", "nt": "windows", "linux": "linux", "linux2": "linux", "darwin": "darwin", "windows": "windows"}
 
 
-def holds(condition: Condition, facts: Facts, *, presumed: bool = False) -> bool | None:
+def condition_holds(condition: Condition, facts: Facts, *, presumed: bool = False) -> bool | None:
     """Whether a condition holds; ``None`` if the facts do not decide it.
 
     ``presumed``: assume that installed packages can be imported and that unknown variables are not set. After an error,
     neither can be assumed.
     """
     if isinstance(condition, Opposite):
-        answer = holds(condition.part, facts, presumed=presumed)
+        answer = condition_holds(condition.part, facts, presumed=presumed)
         return None if answer is None else not answer
     if isinstance(condition, (Both, Either)):
-        answers = [holds(part, facts, presumed=presumed) for part in condition.parts]
+        answers = [condition_holds(part, facts, presumed=presumed) for part in condition.parts]
         decisive = isinstance(condition, Either)
         return decisive if decisive in answers else None if None in answers else not decisive
     return _test(condition, facts, presumed=presumed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.torch_build import Stack, image_of, major, name_and_code, named, numbers, of_consumers
+from compat.checks.torch_build import Stack, device_name, image_of, major_version, name_and_code, of_consumers, version_tuple
 from compat.model import Finding, Fix
 from compat.tables.hardware import branch_for, driver_cuda
 
@@ -47,11 +47,11 @@ def _vendor(stack: Stack, image: str) -> Iterator[Finding]:
     platform, other = ("ROCm", "CUDA") if built == "amd" else ("CUDA", "ROCm")
     yield Finding(
         rule="image-vendor", origin="build", verdict="hit", severity="error", effect="slow",
-        title=f"This image is built for {platform}, and {named(devices[0])} needs one for {other}",
+        title=f"This image is built for {platform}, and {device_name(devices[0])} needs one for {other}",
         why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs, ROCm builds only AMD GPUs.",
         confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "build"),
         fixes=(Fix("config", text=f"start from an image for {other}"),),
-        evidence=(_ROCM,), here=f"{image}, {named(devices[0])}",
+        evidence=(_ROCM,), here=f"{image}, {device_name(devices[0])}",
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
             "fail: no kernel image is available for execution on the device.",
             confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
             fixes=(Fix("config", text=f"{RELEASE} with CUDA {first} or newer"),),
-            evidence=(_GUIDE,), here=f"{image}, {named(device)}",
+            evidence=(_GUIDE,), here=f"{image}, {device_name(device)}",
         )  # fmt: skip
         return
 
@@ -84,10 +84,10 @@ def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
     repository, cuda = _repository(image), stack.flavour.numbered
     based = repository == "vllm/vllm-openai" or (repository == "pytorch/pytorch" and image.endswith("-devel"))
     supported = driver_cuda(stack.facts.environment)
-    if not based or cuda is None or supported is None or numbers(supported) >= numbers(cuda):
+    if not based or cuda is None or supported is None or version_tuple(supported) >= version_tuple(cuda):
         return
     branch = branch_for(cuda)
-    if branch is None or major(supported) < major(cuda) or not of_consumers(stack):
+    if branch is None or major_version(supported) < major_version(cuda) or not of_consumers(stack):
         return
     yield Finding(
         rule="image-newer-than-driver", origin="build", verdict="possible", severity="warning", effect="crash",
@@ -102,7 +102,7 @@ def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
             Fix("config", text=f"{RELEASE} with CUDA {supported} or older"),
         ),
         evidence=(_FORWARD, "https://github.com/vllm-project/vllm/issues/5635"),
-        here=f"{image}, driver {stack.facts.environment.driver}, {named(stack.devices[0])}",
+        here=f"{image}, driver {stack.facts.environment.driver}, {device_name(stack.devices[0])}",
     )  # fmt: skip
 
 

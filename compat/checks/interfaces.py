@@ -36,9 +36,9 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     )
     code = facts.workload.code
     if code:
-        from compat.checks.code import remember
+        from compat.checks.code import load_cached_answers
 
-        remember(code, installed)
+        load_cached_answers(code, installed)
     if rows is not None and len(installed) > 1:
         from compat.interfaces.imports import eager_rows
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.torch_build import INDEX, Stack, for_another_torch, index_label, major, own_build, public, torch_for
+from compat.checks.torch_build import (
+    INDEX,
+    Stack,
+    for_another_torch,
+    index_label,
+    major_version,
+    own_build,
+    public_version,
+    torch_for,
+)
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
@@ -85,11 +94,11 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
     if (copy.source is not None and "more" in copy.source.details) or (name in _OF_TORCH and _is_unnamed_index(stack.torch)):
         return  # another index may have the same release for another CUDA, with a label that installers prefer
     linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
-    wanted = {major(each) for each in linked_to if each}
-    if len(wanted) != 1 or wanted == {major(cuda)} or _there(stack, *wanted):
+    wanted = {major_version(each) for each in linked_to if each}
+    if len(wanted) != 1 or wanted == {major_version(cuda)} or _there(stack, *wanted):
         return
     (other,) = wanted
-    builds = [build.cuda for build in stack.builds() if build.cuda and major(build.cuda) == other]
+    builds = [build.cuda for build in stack.builds() if build.cuda and major_version(build.cuda) == other]
     fixes = [torch_for(stack.release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
     fixes.append(
         Fix(
@@ -101,9 +110,12 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         )
     )
     if name in _WITHOUT_TORCH and linked is not None:
-        fixes = [*_release(copy, linked, table, lambda each: each.cuda() == str(major(cuda)), f"CUDA {major(cuda)}"), *fixes]
+        fixes = [
+            *_release(copy, linked, table, lambda each: each.cuda() == str(major_version(cuda)), f"CUDA {major_version(cuda)}"),
+            *fixes,
+        ]
     else:
-        fixes += _for_cuda(stack, copy, table, major(cuda))
+        fixes += _for_cuda(stack, copy, table, major_version(cuda))
     described = copy.source is None and copy.requires is None and name in _OTHER_BUILDS
     unknown = (*(() if stack.flavour.certain else ("build.torch",)), *((f"build.{name}",) if described else ()))
     yield Finding(
@@ -112,8 +124,8 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         verdict="possible" if unknown else "hit",
         severity="warning" if name in _SERVERS and only_trains(stack) else "error",
         effect="crash",
-        title=f"{name} is linked against CUDA {other}, but torch comes with CUDA {major(cuda)}",
-        why=f"The wheel of {name} {public(copy.version or '')} loads libcudart.so.{other}, but this torch installs "
+        title=f"{name} is linked against CUDA {other}, but torch comes with CUDA {major_version(cuda)}",
+        why=f"The wheel of {name} {public_version(copy.version or '')} loads libcudart.so.{other}, but this torch installs "
         "libraries of another major release: cannot open shared object file.",
         confidence="confirmed",
         packages={name: copy.version, "torch": stack.torch.version},
@@ -138,7 +150,7 @@ def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
     toolkit = environment.cuda_toolkit
     if toolkit is None or built is None or environment.accelerators == () or _there(stack, int(built)):
         return
-    cuda = str(major(toolkit))
+    cuda = str(major_version(toolkit))
     yield Finding(
         rule=f"build-{copy.name}-cuda",
         origin="build",
@@ -146,8 +158,8 @@ def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
         severity="error",
         effect="crash",
         title=f"{copy.name} is linked against CUDA {built}, but the CUDA toolkit here is {toolkit}",
-        why=f"The wheel of {copy.name} {public(copy.version or '')} loads libcudart.so.{built} and others of that major "
-        "release, which neither the wheel nor this toolkit has: cannot open shared object file.",
+        why=f"The wheel of {copy.name} {public_version(copy.version or '')} loads libcudart.so.{built} and others of that "
+        "major release, which neither the wheel nor this toolkit has: cannot open shared object file.",
         confidence="confirmed",
         packages={copy.name: copy.version},
         facts=("cuda_toolkit", "build"),
@@ -169,7 +181,7 @@ def _for_gpus(stack: Stack, copy: Distribution, linked: Linked | None) -> Iterat
     if not needed or torch is None or flavour.cuda != "cpu" or stack.machine != "x86_64" or index_label(copy) == "cpu":
         return
     certain = flavour.certain and _of_default_index(copy)
-    wanted = f"{public(copy.version or '')}+cpu"
+    wanted = f"{public_version(copy.version or '')}+cpu"
     command = f'pip install "torchvision=={wanted}" --index-url {INDEX}/cpu'
     yield Finding(
         rule="build-torchvision-cpu",
@@ -210,17 +222,17 @@ def _there(stack: Stack, cuda: int) -> bool:
     """Whether the run-time library of a CUDA major release comes from elsewhere: another wheel, or an installed toolkit."""
     toolkit = stack.facts.environment.cuda_toolkit
     wheel = "nvidia-cuda-runtime" if cuda > 12 else f"nvidia-cuda-runtime-cu{cuda}"
-    return isinstance(stack.facts.package(wheel), list) or (toolkit is not None and major(toolkit) == cuda)
+    return isinstance(stack.facts.package(wheel), list) or (toolkit is not None and major_version(toolkit) == cuda)
 
 
 def _for_cuda(stack: Stack, copy: Distribution, table: LinkedTable, wanted: int) -> Iterator[Fix]:
     """The last release before this one that is linked against a CUDA major release."""
-    here = key_of(public(copy.version or ""))
+    here = key_of(public_version(copy.version or ""))
     found = {each.version for each in table.of(copy.name) if each.cuda() == str(wanted)}
     found |= {
         version
         for version in stack.tables.extensions.get(copy.name, ()) if _single(copy.name)
-        if any(each.cuda and major(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
+        if any(each.cuda and major_version(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
     }  # fmt: skip
     older = [version for version in found if key_of(version) < here]
     if older:
@@ -274,7 +286,7 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
         row = table.get(copy.name)
         if row is None or not copy.version or own_build(copy) or of_no_index(copy):
             continue
-        if key_of(public(copy.version)) <= key_of(row.last):
+        if key_of(public_version(copy.version)) <= key_of(row.last):
             yield replace(
                 of_numpy_1(copy.name, copy.version, here, row),
                 verdict="hit",

@@ -87,7 +87,7 @@ class Memory:
         return lines
 
 
-def estimated(model: ModelSize, environment: Environment) -> Memory:
+def estimate_memory(model: ModelSize, environment: Environment) -> Memory:
     """Estimate inference, LoRA, QLoRA and full training on one device, and on all devices together."""
     work = environment.workload
     batch = (work and work.batch_size) or 1
@@ -135,7 +135,7 @@ def _estimate(model: ModelSize, use: str, seen: int, devices: int, shared: str, 
     return Estimate(use, devices, shared, weights, gradients, optimizer, activations, kv_cache)
 
 
-def judge(memory: Memory, environment: Environment) -> Iterator[Finding]:
+def judge_memory(memory: Memory, environment: Environment) -> Iterator[Finding]:
     """Yield a warning if no estimate for the given task fits or, if the task is unknown, none fits at all."""
     work = environment.workload
     task = (work and work.task) or ""

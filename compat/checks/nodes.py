@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from compat.checks.torch_build import label_of, public, stack_of
+from compat.checks.torch_build import label_of, public_version, stack_of
 from compat.machine.node import Node
 from compat.model import Environment
 from compat.records import record
@@ -106,13 +106,17 @@ def _torch(environment: Environment) -> str | None:
         return None
     cuda = stack_of(Facts(environment), open_code_tables()).flavour.cuda
     label = label_of(cuda) if cuda and cuda[0].isdecimal() else cuda
-    return f"{public(version)}+{label}" if label else version
+    return f"{public_version(version)}+{label}" if label else version
 
 
 def torches(nodes: Nodes) -> list[Value]:
     """The builds of torch on nodes with GPUs; if they are the same, the releases on all nodes."""
     builds = nodes.with_gpus().of_environments(_torch)
-    return builds if len(builds) > 1 else values_of((public(each.text), each.hosts) for each in nodes.of_environments(_torch))
+    return (
+        builds
+        if len(builds) > 1
+        else values_of((public_version(each.text), each.hosts) for each in nodes.of_environments(_torch))
+    )
 
 
 def without_gpus(group: Group) -> bool:

@@ -29,7 +29,7 @@ def about_listed_packages(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings if finding.verdict != "possible" or likelihood(finding) > 0)
 
 
-def folded(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def fold_questions(findings: Sequence[Finding], *, remarks: bool = False) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """The findings without unlikely questions, and notes with their number and the facts that would settle most of them.
 
     Without ``remarks``, hits of severity ``info`` that rest on nothing but installed releases are counted, too (nothing shows
@@ -77,10 +77,10 @@ def _without_unlikely(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...],
 
 def likelihood(finding: Finding) -> float:
     """The likelihood (0 to 1) that the unknown facts make the finding apply, weighted by its severity."""
-    return chance(finding) * _WEIGHTS[finding.severity]
+    return likelihood_of(finding) * _WEIGHTS[finding.severity]
 
 
-def chance(finding: Finding) -> float:
+def likelihood_of(finding: Finding) -> float:
     """The likelihood that the unknown facts make the finding apply, whatever its severity."""
     return of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
 

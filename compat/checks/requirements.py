@@ -316,7 +316,7 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
     )  # fmt: skip
 
 
-def overridden(finding: Finding, names: Collection[str]) -> Finding:
+def as_override_remark(finding: Finding, names: Collection[str]) -> Finding:
     """A violated requirement that the project itself replaces (``names``, as in ``Listing.overridden``): only a remark."""
     if finding.origin != "metadata" or finding.severity != "warning" or not any(name in names for name in finding.packages):
         return finding

@@ -73,9 +73,9 @@ def judged_listing(
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
     findings = _merged(selections, contexts, known)
     if listing.overridden:
-        from compat.checks.requirements import overridden
+        from compat.checks.requirements import as_override_remark
 
-        findings = [overridden(finding, listing.overridden) for finding in findings]
+        findings = [as_override_remark(finding, listing.overridden) for finding in findings]
     whole = listing.kind == "requirements" and not listing.complete
     if whole or listing.together:
         from compat.checks.requirements import refused_by_installers
@@ -313,7 +313,7 @@ def decisive_facts(inside: Iterable[Platform], everywhere: Iterable[Platform]) -
     return tuple(name for name in OF_PLATFORM if values(inside, name) != values(everywhere, name)) or OF_PLATFORM
 
 
-def described(listing: Listing) -> Environment:
+def to_environment(listing: Listing) -> Environment:
     """Convert a listing to one environment: the facts in the file, and each release with its marker.
 
     Several releases of one name that only the dependency graph distinguishes get the markers on their incoming edges.

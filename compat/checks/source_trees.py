@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from compat.files import keep, kept, place_in_cache
+from compat.files import place_in_cache, read_cache, write_cache
 from compat.interfaces.at_once import importable
 from compat.interfaces.code.releases import Releases
 from compat.interfaces.imports import Eager
@@ -131,12 +131,12 @@ def _kept_module(package: str, path: str, name: str) -> Module | None:
     is_package = path.endswith("__init__.py")
     key = sha256(b"%d %s %d " % (FORM, name.encode(), is_package) + source).hexdigest()
     place = place_in_cache("source", package, key[:2], key[2:])
-    packed = kept(place)
+    packed = read_cache(place)
     if packed is not None:
         try:
             return unpack_module(packed)
         except (ValueError, EOFError, TypeError, KeyError, IndexError, zlib.error):
             pass
     module = read_module(source, name, is_package=is_package)
-    keep(place, pack_module(module))
+    write_cache(place, pack_module(module))
     return module

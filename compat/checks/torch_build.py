@@ -89,7 +89,7 @@ class Stack:
         return tuple(replace(each, known="inferred") for each in both) if len(both) == len(earlier) == len(later) else ()
 
 
-def public(version: str) -> str:
+def public_version(version: str) -> str:
     """A version without its local label."""
     return version.partition("+")[0]
 
@@ -205,9 +205,9 @@ def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -
             Fix(
                 "pin",
                 "torch",
-                f"=={public(built)}" if built.count(".") > 1 else f"=={built}.*",
+                f"=={public_version(built)}" if built.count(".") > 1 else f"=={built}.*",
                 "the torch it was compiled for",
-                f'pip install "torch=={public(built) if built.count(".") > 1 else built + ".*"}"',
+                f'pip install "torch=={public_version(built) if built.count(".") > 1 else built + ".*"}"',
             ),
             Fix(
                 "source-install",
@@ -227,16 +227,16 @@ def label_of(cuda: str) -> str:
     return "cu" + cuda.replace(".", "")
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_tuple(version: str) -> tuple[int, ...]:
     """``12.4`` → ``(12, 4)``."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
-def major(version: str) -> int:
-    return numbers(version)[0]
+def major_version(version: str) -> int:
+    return version_tuple(version)[0]
 
 
-def named(device: Accelerator) -> str:
+def device_name(device: Accelerator) -> str:
     """A GPU's name, or what is known of it."""
     return device.name or device.gfx or f"a GPU with compute capability {device.compute_capability}"
 
@@ -244,7 +244,7 @@ def named(device: Accelerator) -> str:
 def name_and_code(device: Accelerator) -> str:
     """``NVIDIA GeForce RTX 5090 (compute capability 12.0)``."""
     code = device.gfx or (f"compute capability {device.compute_capability}" if device.compute_capability else None)
-    name = named(device)
+    name = device_name(device)
     return f"{name} ({code})" if code and device.name and code not in name else name
 
 
@@ -309,7 +309,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         verdict="hit" if certain else "possible",
         severity="error",
         effect="crash",
-        title=f"The driver is too old for this torch: CUDA {major(cuda)} needs {floor} or newer",
+        title=f"The driver is too old for this torch: CUDA {major_version(cuda)} needs {floor} or newer",
         why=f"torch {release} is built for CUDA {cuda}. Older drivers only work down to the minimum of each major release of "
         "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old." + (_FORWARD if rescued else ""),
         confidence="confirmed",
@@ -382,7 +382,7 @@ def _shadowed(stack: Stack) -> Iterator[Finding]:
         return
     for folder in value.split(":"):
         version = _release_in(folder, stack.facts.environment.cuda_toolkit)
-        if version is None or major(version) != major(cuda) or numbers(version) >= numbers(cuda):
+        if version is None or major_version(version) != major_version(cuda) or version_tuple(version) >= version_tuple(cuda):
             continue
         yield Finding(
             rule="build-library-path",

@@ -7,7 +7,7 @@ of their newest architecture. A build for ROCm has code for some AMD GPUs (gfx t
 
 from __future__ import annotations
 
-from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, name_and_code, named, torch_for
+from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, torch_for
 from compat.model import Distribution, Finding, Fix
 from compat.versions import contains, key_of, ranges_of
 
@@ -77,7 +77,7 @@ def _conda_without_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator
         capability = device.compute_capability or ""
         if not builds or any(stack.tables.runs(capability, each.codes, each.ptx) is not False for each in builds):
             continue
-        name, release = named(device), copy.version or copy.specifier or ""
+        name, release = device_name(device), copy.version or copy.specifier or ""
         compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
         yield Finding(
             rule="build-torch-gpu", origin="build", verdict="hit", severity="error", effect="crash",
@@ -106,7 +106,7 @@ def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iter
     devices = stack.facts.accelerators() or ()
     if not devices or {each.vendor for each in devices} != {"amd"}:
         return
-    device = named(devices[0])
+    device = device_name(devices[0])
     yield Finding(
         rule="build-torch-vendor", origin="build", verdict="hit", severity="error", effect="slow",
         title=f"This torch is built for CUDA {cuda}, and {device} needs a build for ROCm",
@@ -152,7 +152,7 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
     certain = stack.flavour.certain
     platform = f"CUDA {stack.flavour.cuda}" if built == "nvidia" else "ROCm"
     other = "ROCm" if built == "nvidia" else "CUDA"
-    device = named(devices[0])
+    device = device_name(devices[0])
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     yield Finding(
         rule="build-torch-vendor",
@@ -192,7 +192,7 @@ def _no_code(stack: Stack) -> Iterator[Finding]:
     if not targets or not devices or any(each.gfx in targets for each in devices) or _target_of_override(override) in targets:
         return
     device = devices[0]
-    name = named(device) if device.name is None else f"{device.name} ({device.gfx})"
+    name = device_name(device) if device.name is None else f"{device.name} ({device.gfx})"
     yield Finding(
         rule="build-torch-gfx",
         origin="build",

@@ -85,9 +85,9 @@ def _here() -> list[tuple[str, str]]:
 
 def _new_ones(outcomes: list[Outcome], options: Options) -> list[Outcome]:
     """Return the outcomes without the findings in the baseline; exit codes reflect the remaining findings."""
-    from compat.checks.baseline import known, new_only
+    from compat.checks.baseline import new_only, read_baseline
 
-    baseline = known(options.one("baseline") or "")
+    baseline = read_baseline(options.one("baseline") or "")
     left = []
     for outcome in outcomes:
         outcome = new_only(outcome, baseline)
@@ -131,7 +131,7 @@ def _project_file(options: Options) -> str | None:
 
 
 def _print_text(outcomes: list[Outcome], options: Options) -> None:
-    from compat.output.terminal import coloured, nothing_found, rendered
+    from compat.output.terminal import coloured, nothing_found, render_text
 
     for outcome in outcomes:
         report = outcome.report
@@ -147,4 +147,4 @@ def _print_text(outcomes: list[Outcome], options: Options) -> None:
 
             supported = driver_cuda(report.environment)
         nothing = nothing_found(report, options.one("baseline"))
-        emit(coloured(rendered(report, title=title, driver_cuda=supported, nothing=nothing)))
+        emit(coloured(render_text(report, title=title, driver_cuda=supported, nothing=nothing)))

@@ -37,9 +37,9 @@ def _print(report: Report, form: str | None) -> None:
 
         emit(outcomes_page([Outcome("", report)], _NOTHING))
     else:
-        from compat.output.terminal import coloured, rendered
+        from compat.output.terminal import coloured, render_text
 
-        emit(coloured(rendered(report, nothing=_NOTHING, at_length=True)))
+        emit(coloured(render_text(report, nothing=_NOTHING, at_length=True)))
 
 
 def _text(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.api.commands import Options
-from compat.api.report import choose, machine_report
+from compat.api.report import filter_findings, machine_report
 from compat.errors import InputError
 from compat.model import Environment, Finding, Fix, Outcome, Report
 from compat.output.stream import emit, emit_json
@@ -67,17 +67,17 @@ def _show(
             report = replace(report, notes=(*report.notes, *memory.rows()))
         emit(outcomes_page([Outcome(label or "", report)]))
         return
-    from compat.output.terminal import coloured, nothing_found, rendered, wrapped
+    from compat.output.terminal import coloured, nothing_found, render_text, wrap_text
     from compat.tables.hardware import driver_cuda
 
     # this machine's driver says nothing about another machine
     measured = machine.driver_cuda if machine and not options.flag("driver") else None
     supported = measured or driver_cuda(report.environment)
-    emit(coloured(rendered(report, label=label, driver_cuda=supported, nothing=nothing_found(report, rules=rules))))
+    emit(coloured(render_text(report, label=label, driver_cuda=supported, nothing=nothing_found(report, rules=rules))))
     if memory is not None:
         first, *others = memory.rows()
-        lines = wrapped(first, "  memory    ", " " * 12)
-        emit("\n".join(("", *lines, *(line for row in others for line in wrapped(row, " " * 12, " " * 14)))))
+        lines = wrap_text(first, "  memory    ", " " * 12)
+        emit("\n".join(("", *lines, *(line for row in others for line in wrap_text(row, " " * 12, " " * 14)))))
     if probes is not None:
         from compat.cli.probe import show
 
@@ -100,11 +100,11 @@ def _model(given: str | None) -> ModelSize | None:
 def _with_memory(model: ModelSize, report: Report, options: Options) -> tuple[Memory, Report]:
     """Return the memory estimates, and the report with their findings and those about the model's support added."""
     from compat.checks import models
-    from compat.checks.memory import estimated, judge
+    from compat.checks.memory import estimate_memory, judge_memory
 
-    memory = estimated(model, report.environment)
-    found = (*models.judge(model, report.environment), *judge(memory, report.environment))
-    chosen = choose((*report.findings, *found), (), options)
+    memory = estimate_memory(model, report.environment)
+    found = (*models.judge(model, report.environment), *judge_memory(memory, report.environment))
+    chosen = filter_findings((*report.findings, *found), (), options)
     return memory, replace(report, findings=chosen.findings, exit=chosen.exit)
 
 
@@ -180,7 +180,7 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
     if not any(fix.kind in ("driver", "config") for finding in findings for fix in finding.fixes):
         return findings
 
-    from compat.checks.fix_commands import host_of, on
+    from compat.checks.fix_commands import host_of, with_host_commands
     from compat.machine.system import first_text, in_container
 
     environment = machine.environment
@@ -190,7 +190,7 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
               for each in environment.accelerators or ())  # fmt: skip
     host = host_of(environment.os or "", first_text("/etc/os-release"), wsl=(environment.platform or "").startswith("wsl"),
                    container=in_container() is True, conda=conda, old=old)  # fmt: skip
-    return on(host, findings)
+    return with_host_commands(host, findings)
 
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

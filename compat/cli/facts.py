@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from compat.api.commands import Options
 from compat.api.inputs import read_subject
-from compat.api.targets import command_of, stated
+from compat.api.targets import apply_options, command_of
 from compat.checks import named_devices
 from compat.errors import InputError, printable
 from compat.model import Environment
-from compat.output.stream import dumped, emit_json
+from compat.output.stream import emit_json, to_json
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 
@@ -74,7 +74,7 @@ def _write_node(options: Options) -> int:
             os.makedirs(folder, exist_ok=True)
             beside = f"{place}.{os.getpid()}.part"
             with open(beside, "w", encoding="utf-8") as file:
-                file.write(dumped({**environment.to_json(), KEY: node.to_json()}) + "\n")
+                file.write(to_json({**environment.to_json(), KEY: node.to_json()}) + "\n")
             os.replace(beside, place)
         except OSError as problem:
             raise InputError(f"cannot be written: {problem.strerror or problem}", place) from None
@@ -129,18 +129,18 @@ def _read(kind: str, name: str, options: Options) -> Iterator[tuple[Environment,
     if subject.environment is not None:
         yield subject.environment, subject.notes
     if subject.listings:
-        from compat.checks.selections import described
+        from compat.checks.selections import to_environment
 
         for listing in subject.listings:
             yield (
-                described(listing),
+                to_environment(listing),
                 tuple(dict.fromkeys((*subject.notes, *listing.notes, *listing.elsewhere, *listing.unread))),
             )
 
 
 def _completed(environment: Environment, notes: tuple[str, ...], options: Options) -> Environment:
     environment, more = command_of(environment, options)
-    environment, remarks = named_devices(stated(environment, options))
+    environment, remarks = named_devices(apply_options(environment, options))
     for note in dict.fromkeys((*notes, *more, *remarks)):
         print(f"compat: note: {printable(note)}", file=sys.stderr)
     return environment

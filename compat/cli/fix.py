@@ -17,7 +17,7 @@ from compat.output.plan import shown_plan
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.repair.plan import Plan, reason_of
-from compat.repair.whole_plans import open_errors, planned
+from compat.repair.whole_plans import environment_after, open_errors
 from compat.rules.compiled import open_matrix
 
 UNDECIDED = 3
@@ -76,7 +76,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
                 raise Undecided(undecided[0])
         if name:
             emit(f"{name}:")
-        after = planned(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
+        after = environment_after(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
         emit(shown_plan(
             plan, errors, _to_run(each, options), target=case.told, notes=case.notes, explained=not options.flag("brief"),
             questions=open_errors(after, open_matrix(options.values.get("rules", ())), case.ignored),
@@ -139,7 +139,7 @@ def _page(found: Repair) -> str:
 
     case, plan, steps = found.case, found.plan, found.written
     return plan_page(
-        plan, found.errors, planned(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
+        plan, found.errors, environment_after(case.environment, plan.chosen), before=case.environment, commands=steps.commands,
         differences=[edits_difference(edit) for edit in steps.edits], target=case.told, notes=_notes(found),
         title=f"Repair plan: {case.file}" if case.file else "Repair plan",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from compat.api.commands import Options
-from compat.api.fleet import judge_fleet, ranged
+from compat.api.fleet import host_ranges, judge_fleet
 from compat.api.targets import threshold_code
 from compat.errors import InputError
 from compat.output.fleet import fleet_json, fleet_markdown, fleet_text
@@ -31,13 +31,13 @@ def run(options: Options) -> int:
     if form == "json":
         emit_json(fleet_json(fleet, code))
     elif form == "markdown":
-        emit(fleet_markdown(fleet, ranged))
+        emit(fleet_markdown(fleet, host_ranges))
     elif form == "html":
         from compat.output.html.report import fleet_page
 
-        emit(fleet_page(fleet, ranged))
+        emit(fleet_page(fleet, host_ranges))
     else:
-        emit(coloured(fleet_text(fleet, ranged)))
+        emit(coloured(fleet_text(fleet, host_ranges)))
     if fleet.problems:
         print(f"compat: {len(fleet.problems)} of the files could not be used", file=sys.stderr)
     return code

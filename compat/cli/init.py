@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from compat.api.commands import Options
-from compat.api.targets import command_of, stated
+from compat.api.targets import apply_options, command_of
 from compat.checks import named_devices
 from compat.errors import InputError
 from compat.model import Environment
@@ -24,7 +24,7 @@ def run(options: Options) -> int:
     path = options.operands[0] if options.operands else _FILE
     machine = read_machine(None, open_matrix())
     environment, _ = command_of(machine.environment, options)
-    environment, _ = named_devices(stated(_elsewhere(environment) if options.flag("gpu") else environment, options))
+    environment, _ = named_devices(apply_options(_elsewhere(environment) if options.flag("gpu") else environment, options))
     table = _target(options.one("target") or "this-machine", environment)
     if options.flag("print"):
         emit(_alone(table))

@@ -11,7 +11,7 @@ from compat.api.probe import probe
 from compat.errors import InputError, printable
 from compat.machine.interpreter import default_target, target_at
 from compat.output.stream import emit, emit_json
-from compat.output.terminal import coloured, wrapped
+from compat.output.terminal import coloured, wrap_text
 from compat.probe.request import (
     COULD_NOT_RUN,
     FAILED,
@@ -119,7 +119,7 @@ def rendered(report: ProbeReport, label: str | None = None) -> str:
     if stack:
         cuda = f"CUDA {stack['cuda']}" if stack.get("cuda") else f"ROCm {stack['hip']}" if stack.get("hip") else "CPU only"
         text = f"Python {stack['python']}{f' in {label}' if label else ''}, torch {stack['torch']} ({cuda})"
-    lines = wrapped(text, "  stack     ", " " * 12)
+    lines = wrap_text(text, "  stack     ", " " * 12)
     nothing_else = any(result.device == "cuda" and result.why.startswith(NO_ACCELERATOR) for result in report.results)
     for device in dict.fromkeys(result.device for result in report.results):
         of_device = [result for result in report.results if result.device == device]
@@ -141,7 +141,7 @@ def _device(results: list[ProbeResult]) -> list[str]:
         if passed:
             seconds = sum(result.seconds for result in passed)
             names = ", ".join(_short(result) for result in passed)
-            lines += wrapped(f"{names} ({seconds:.1f} s)", f"  ✓ {group:<12}", " " * 16)
+            lines += wrap_text(f"{names} ({seconds:.1f} s)", f"  ✓ {group:<12}", " " * 16)
         for result in of_group:
             if result.status == FAILED:
                 lines += _failed(result)
@@ -155,13 +155,13 @@ def _short(result: ProbeResult) -> str:
 
 
 def _failed(result: ProbeResult) -> list[str]:
-    lines = [f"  ✗ {result.probe}", *wrapped(result.why, "      ", "      ")]
+    lines = [f"  ✗ {result.probe}", *wrap_text(result.why, "      ", "      ")]
     last_words = [word for word in result.last_words if word.strip() and word.strip() not in result.why]
     fatal = bool(result.last_words) and result.last_words[0].startswith("Fatal Python error")  # innermost call first
     last_words = last_words[:_WORDS] if fatal else last_words[-_WORDS:]
-    lines += [line for word in last_words for line in wrapped(word.strip(), "      │ ", "      │ ")]
+    lines += [line for word in last_words for line in wrap_text(word.strip(), "      │ ", "      │ ")]
     if result.fix:
-        lines += wrapped(result.fix, "      fix       ", " " * 16)
+        lines += wrap_text(result.fix, "      fix       ", " " * 16)
     return lines
 
 
@@ -175,7 +175,7 @@ def _not_run(results: list[ProbeResult]) -> list[str]:
             by_reason.setdefault(reason, []).append(result.probe)
     lines: list[str] = []
     for why, names in by_reason.items():
-        lines += wrapped(f"could not run: {why}: {', '.join(names)}", "  – ", "    ")
+        lines += wrap_text(f"could not run: {why}: {', '.join(names)}", "  – ", "    ")
     if absent:
-        lines += wrapped(f"not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
+        lines += wrap_text(f"not installed: {', '.join(dict.fromkeys(absent))}", "  – ", "    ")
     return lines

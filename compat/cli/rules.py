@@ -10,7 +10,7 @@ from typing import Any
 from compat.api.commands import Options
 from compat.errors import InputError
 from compat.output.stream import emit, emit_json
-from compat.output.terminal import wrapped
+from compat.output.terminal import wrap_text
 from compat.rules.compiled import EVIDENCE_FIELDS, BoundEvidence, evidence_of, open_matrix, source_folder
 from compat.rules.rule import Example, FixTemplate, Rule, in_words
 
@@ -37,7 +37,7 @@ def _list(extra: Sequence[str], options: Options) -> int:
         return 0
     lines = []
     for rule in rules:
-        lines += [f"{rule.id} ({rule.severity}, {rule.confidence})", *wrapped(rule.title, "    ", "    ")]
+        lines += [f"{rule.id} ({rule.severity}, {rule.confidence})", *wrap_text(rule.title, "    ", "    ")]
     emit("\n".join([*lines, "", f"{len(rules)} rules; 'compat rules show ID' shows why, evidence, fixes and examples"]))
     return 0
 
@@ -85,7 +85,7 @@ def _lint(files: Sequence[str]) -> int:
 
 def shown(rule: Rule, bounds: Sequence[BoundEvidence] = ()) -> str:
     """Render one rule in full; ``bounds`` is the evidence for its ranges."""
-    lines = [rule.id, *wrapped(rule.title, "  ", "  "), "", *wrapped(rule.why, "  ", "  "), ""]
+    lines = [rule.id, *wrap_text(rule.title, "  ", "  "), "", *wrap_text(rule.why, "  ", "  "), ""]
     level = f"{rule.severity}, {rule.effect}, {rule.confidence}"
     lines += _row("level", f"{level}; {rule.presumed_severity} where a fact is presumed" if rule.presumed_severity else level)
     for label, conditions in (("with", rule.packages), ("when", rule.when), *(("unless", each) for each in rule.unless)):
@@ -160,4 +160,4 @@ def _words(value: object) -> str:
 
 
 def _row(label: str, text: str) -> list[str]:
-    return wrapped(text, f"  {label:<10}", " " * 12)
+    return wrap_text(text, f"  {label:<10}", " " * 12)

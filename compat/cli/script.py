@@ -8,13 +8,20 @@ from compat.api.commands import Options
 from compat.checks.code import releases
 from compat.checks.interfaces import open_rows_once
 from compat.errors import InputError, printable
-from compat.interfaces.code.explained import Explained, Nowhere, Reason, explained, narrowed, nowhere
+from compat.interfaces.code.explained import (
+    Explained,
+    Nowhere,
+    Reason,
+    absent_everywhere,
+    drop_incompatible_releases,
+    explain_ranges,
+)
 from compat.interfaces.code.files import read_code
 from compat.interfaces.code.needs import Code, CodeNeeds
 from compat.interfaces.code.releases import Reverse
 from compat.interfaces.table import tracked
 from compat.output.stream import emit, emit_json
-from compat.output.terminal import wrapped
+from compat.output.terminal import wrap_text
 from compat.records import record
 from compat.tables.declared import Declared
 
@@ -68,7 +75,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
     rows = open_rows_once()
     if rows is not None:  # for packages that the code certainly uses, only compatible releases
         certain = {package for each in wanted.all if each.sure for package in wanted.packages_of(each)}
-        ranges = narrowed(ranges, frozenset(certain), rows, Declared())
+        ranges = drop_incompatible_releases(ranges, frozenset(certain), rows, Declared())
     used = {each.module.partition(".")[0] for file in code.files for each in file.module.imports}
     notes = (
         *code.notes,
@@ -81,7 +88,7 @@ def answer(paths: tuple[str, ...]) -> Answered:
             for name in sorted(code.shadowed & set(wanted.tracked) & used)
         ),
     )
-    return Answered(code, explained(ranges, reverse, answers), nowhere(reverse, answers, wanted), notes)
+    return Answered(code, explain_ranges(ranges, reverse, answers), absent_everywhere(reverse, answers, wanted), notes)
 
 
 def _text(answered: Answered) -> str:
@@ -98,9 +105,9 @@ def _text(answered: Answered) -> str:
         lines.append(f"  {shown} uses none of the packages with known source")
     for gone in answered.nowhere:
         meant = f"; did you mean {gone.nearest}?" if gone.nearest else ""
-        lines += ["", *wrapped(f"{gone.place}: {gone.what} is in no known release of {gone.package}{meant}", "  ! ", "    ")]
+        lines += ["", *wrap_text(f"{gone.place}: {gone.what} is in no known release of {gone.package}{meant}", "  ! ", "    ")]
     for note in answered.notes:
-        lines += ["", *wrapped(note, "  note  ", "        ")]
+        lines += ["", *wrap_text(note, "  note  ", "        ")]
     return "\n".join(map(printable, lines))
 
 
@@ -120,7 +127,7 @@ def _package(each: Explained, width: int) -> list[str]:
         more = f" and {len(holes) - _MOST_HOLES} more" if len(holes) > _MOST_HOLES else ""
         lines += _reasons(f"not {named}{more}", holes[0][1])
     for text in each.with_others:
-        lines += wrapped(text, _MARGIN, _MARGIN + "  ")
+        lines += wrap_text(text, _MARGIN, _MARGIN + "  ")
     return lines
 
 
@@ -139,7 +146,7 @@ def _span(each: Explained) -> str:
 
 
 def _reasons(label: str, reasons: tuple[Reason, ...]) -> list[str]:
-    lines = wrapped(f"{label}:", _MARGIN, _MARGIN)
+    lines = wrap_text(f"{label}:", _MARGIN, _MARGIN)
     for reason in reasons[:_MOST_REASONS]:
         lines += _reason(reason, _MARGIN + "  ")
     if len(reasons) > _MOST_REASONS:
@@ -148,7 +155,7 @@ def _reasons(label: str, reasons: tuple[Reason, ...]) -> list[str]:
 
 
 def _reason(reason: Reason, margin: str) -> list[str]:
-    return wrapped(f"{reason.place}  {reason.what}: {reason.text}", margin, margin + "  ")
+    return wrap_text(f"{reason.place}  {reason.what}: {reason.text}", margin, margin + "  ")
 
 
 def _json(answered: Answered) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.api.case import Case
 from compat.api.commands import Options
 from compat.api.planning import planning
-from compat.api.targets import stated
+from compat.api.targets import apply_options
 from compat.checks import named_devices
 from compat.errors import InputError, Undecided
 from compat.model import Distribution, Environment, Report, Source
@@ -15,7 +15,7 @@ from compat.redact import excerpt
 from compat.repair.plan import Plan, reason_of
 from compat.repair.problem import Policy
 from compat.repair.source_builds import COMPILED, EVERYWHERE
-from compat.repair.subject import placed
+from compat.repair.subject import infer_platform
 from compat.repair.target import Need, Target
 from compat.rules.compiled import open_matrix
 from compat.tables.stacks import open_stacks
@@ -95,10 +95,10 @@ def _refuse_cuda(asked: tuple[Need, ...], platform: str) -> None:
 
 def _environment(options: Options) -> tuple[Environment, tuple[str, ...]]:
     """Return the environment that the pins are for, and its description."""
-    environment, _ = named_devices(stated(Environment(), options))
+    environment, _ = named_devices(apply_options(Environment(), options))
     origin = "" if environment.python else " (assumed)"
     environment = replace(environment, python=environment.python or _PYTHON, distributions=(), distributions_complete=True)
-    environment, told = placed(environment)
+    environment, told = infer_platform(environment)
     return environment, (f"Python {environment.python}{origin}", *told)
 
 

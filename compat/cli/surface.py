@@ -10,7 +10,7 @@ from compat.errors import InputError, Undecided, printable
 from compat.interfaces.rows import Row, Rows
 from compat.model import normalized
 from compat.output.stream import emit, emit_json
-from compat.output.terminal import wrapped
+from compat.output.terminal import wrap_text
 from compat.versions import is_version, key_of
 
 _TIERS = {
@@ -90,11 +90,11 @@ def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
         "keyword": f"does not accept {row.missing}=",
         "positional": "does not accept that many positional arguments",
     }.get(row.problem, f"is called with {row.missing}, which the override does not accept")
-    lines = wrapped(f"{row.what}  {problem}", "    ", "      ")
+    lines = wrap_text(f"{row.what}  {problem}", "    ", "      ")
     for each in rows[:3]:
         asks = f" (if {', '.join(each.asks)} is installed)" if each.asks else ""
         scope = f" in {each.scope}" if each.scope else ""
-        lines += wrapped(f"{each.consumer} {each.version}  {each.path}:{each.line}{scope}{asks}", "      ", "        ")
+        lines += wrap_text(f"{each.consumer} {each.version}  {each.path}:{each.line}{scope}{asks}", "      ", "        ")
     if len(rows) > 3:
         lines.append(f"      and in {len(rows) - 3} more places")
     # the nearest release that lacks it, at or below the given one, and the nearest above that has it
@@ -105,7 +105,7 @@ def _fact(rows: list[Row], asked: Mapping[str, str]) -> list[str]:
     after = [each for each in having if key_of(each.version) > at][:1] or having[-1:]
     for evidence in (*before, *after):
         has = "has it" if evidence.has else "does not"
-        lines += wrapped(f"{row.package} {evidence.version}  {evidence.place}  {has}", "      ", "        ")
+        lines += wrap_text(f"{row.package} {evidence.version}  {evidence.place}  {has}", "      ", "        ")
     return lines
 
 

@@ -6,7 +6,7 @@ from compat.api.commands import Options
 from compat.api.planning import Why, planning, why
 from compat.errors import InputError
 from compat.model import normalized
-from compat.output.graph import dot, holding, picture, requirement_text
+from compat.output.graph import dot, picture, requirement_graph, requirement_text
 from compat.output.html.page import Child, element, joined, page
 from compat.output.stream import emit
 from compat.records import replace
@@ -25,7 +25,7 @@ def run(options: Options) -> int:
     with planning(replace(options, operands=options.operands[1:]), matrix, policy) as (_, planner):
         answer = why(name, planner, options.one("to"), planned=form != "dot")
     if form == "dot":
-        emit(dot(holding(answer.name, answer.versions, answer.requirements), answer.name))
+        emit(dot(requirement_graph(answer.name, answer.versions, answer.requirements), answer.name))
     else:
         emit(_page(answer) if form == "html" else _text(answer))
     return 0
@@ -65,7 +65,7 @@ def _page(why: Why) -> str:
     parts: list[Child] = [
         element("h1", f"Why {why.name} {why.version}"),
         listed([requirement_text(each) for each in why.asking] or ["no other package requires it"]),
-        picture(holding(why.name, why.versions, why.requirements), f"What requires {why.name}"),
+        picture(requirement_graph(why.name, why.versions, why.requirements), f"What requires {why.name}"),
     ]
     moved = why.moved
     if moved is None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from compat.checks.fix_commands import downgrade_to
-from compat.diagnosis.frame_packages import distribution_of_module, package_of, version_of, where
-from compat.diagnosis.missing_names import Named, home
+from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
 from compat.interfaces.changes import Change, changes
@@ -51,7 +51,7 @@ _TELLING = 12
 """Characters of a member's name that only one package has, with an underscore: enough to know it without its class."""
 
 
-def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ()) -> Named | None:
+def releases_with_name(lack: Lack, modules: Sequence[str], installed: Collection[str] = ()) -> Named | None:
     """Return the releases that have the name; ``None`` if the table does not have it, or several packages or classes do.
 
     ``modules``: the packages of the innermost frames. Of several packages that the frames do not show, the only one that is
@@ -67,11 +67,13 @@ def changed(lack: Lack, modules: Sequence[str], installed: Collection[str] = ())
         meant = _inside(found, lack.owner)
         doubt = f" It is a guess that {lack.owner} forwards the name from {meant[0].module}." if meant else None
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
-        meant = [] if home(lack.owner, modules) is not None else found  # a known class has its members in the other tables
+        meant = (
+            [] if module_of_name(lack.owner, modules) is not None else found
+        )  # a known class has its members in the other tables
         doubt = f" The {lack.name} of {lack.owner} is assumed to be this one because of its name."
     one = of_one_package(meant, modules, installed if doubt is None else ())
     if not one and lack.required:
-        likely = home(lack.owner.partition(".")[0], modules) or ""
+        likely = module_of_name(lack.owner.partition(".")[0], modules) or ""
         one = of_one_package(meant, (likely.partition(".")[0],), ())
     merged = _merged(one) if one else None
     return None if merged is None else _named(merged, lack, modules, doubt)
@@ -85,7 +87,7 @@ def is_telling(name: str) -> bool:
 def _without_any(lack: Lack, modules: Sequence[str], installed: Collection[str]) -> Named | None:
     """Return the releases that require none of several arguments: those of the argument that was required first."""
     each = (replace(lack, name=name, required=(name,)) for name in lack.required)
-    found = [named for one in each if (named := changed(one, modules, installed)) is not None]
+    found = [named for one in each if (named := releases_with_name(one, modules, installed)) is not None]
     first = min(found, key=lambda named: key_of(named.lacks[0]), default=None)
     return first and replace(first, what=lack.what)
 
@@ -206,14 +208,14 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | No
     return None if named is None else replace(named, doubt=guess or unsaid, derived=guess is not None)
 
 
-def option(package: str, name: str, has: Collection[str], known: Sequence[str]) -> Named | None:
+def releases_with_option(package: str, name: str, has: Collection[str], known: Sequence[str]) -> Named | None:
     """Return the releases of a program that accept an option; ``None`` if all or none do, or with several gaps."""
     good = tuple(version for version in known if version in has)
     bad = tuple(version for version in known if version not in has)
     return _in_runs(_Releases(package, "", good, bad, tuple(known)), name, call=False) if good and bad else None
 
 
-def field(name: str, packages: Collection[str]) -> Named | None:
+def releases_with_field(name: str, packages: Collection[str]) -> Named | None:
     """Return the releases in which a data class of one of the packages has a field: an option, or a key of a configuration."""
     found = [each for each in changes().of(name) if each.kind == table.FIELD and each.package in packages]
     if len({each.package for each in found}) != 1:
@@ -222,7 +224,9 @@ def field(name: str, packages: Collection[str]) -> Named | None:
     decided = has.union(*(each.lacks for each in found))
     known = [version for version in found[0].known if version in decided and not Version(version).is_prerelease]
     owners = {each.owner for each in found}
-    return option(found[0].package, f"{next(iter(owners))}({name}=)" if len(owners) == 1 else f"the option {name}", has, known)
+    return releases_with_option(
+        found[0].package, f"{next(iter(owners))}({name}=)" if len(owners) == 1 else f"the option {name}", has, known
+    )
 
 
 def _in_runs(found: _Releases, what: str, *, call: bool) -> Named | None:
@@ -311,7 +315,7 @@ def of_new_function(error: RaisedError, facts: Facts) -> list[Finding]:
                 "its latest "
                     "revision)"),
             ),
-            here=where(error),
+            here=location_text(error),
         )
     ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from compat.checks.gpu_code import JETSON
 from compat.checks.questions import implied_by
-from compat.checks.torch_build import major, public, stack_of, torch_for
+from compat.checks.torch_build import major_version, public_version, stack_of, torch_for
 from compat.checks.torch_variants import override_for
 from compat.diagnosis.frame_packages import version_of
 from compat.formats.docker.base_images import vllm_with_older_cuda
@@ -37,7 +37,7 @@ def for_driver(message: str, facts: Facts) -> tuple[Fix, ...]:
     if newest is None:
         return ()
     of = f"a torch for CUDA {newest}, which this driver supports"
-    return tuple(_fitting(lambda build: build.cuda != "" and major(build.cuda) <= newest, of, facts))
+    return tuple(_fitting(lambda build: build.cuda != "" and major_version(build.cuda) <= newest, of, facts))
 
 
 def for_gpu(code: str, facts: Facts) -> tuple[Fix, ...]:
@@ -62,7 +62,7 @@ def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Ite
     here = version_of("torch", facts)
     pinned = implied_by(_as_released(facts.environment), open_declared()).get("torch") if here is None else None
     here = here if pinned is None else pinned.version
-    release = public(here) if here is not None and is_version(here) else None
+    release = public_version(here) if here is not None and is_version(here) else None
     if pinned is not None and release is not None and (build := _build(release, fits)) is not None:
         yield torch_for(release, build.cuda, f"{text}; {pinned.by} this release")
         return
@@ -151,11 +151,11 @@ def cuda_wheel(name: str, facts: Facts) -> str:
 def _cuda_of_torch(facts: Facts) -> int | None:
     flavour = stack_of(facts, open_code_tables()).flavour.numbered
     if flavour is not None:
-        return major(flavour)
+        return major_version(flavour)
     copies = facts.package("torch")
     stated = str(copies[0].extra.get("cuda") or "") if isinstance(copies, list) else ""
     if stated[:1].isdecimal():
-        return major(stated)
+        return major_version(stated)
     names = [each.name for each in facts.environment.distributions or () if each.name.startswith("nvidia-")]
     endings = {int(name[-2:]) for name in names if name[-5:-2] == "-cu" and name[-2:].isdecimal()}
     return endings.pop() if len(endings) == 1 else None

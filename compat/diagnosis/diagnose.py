@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
-from compat.diagnosis.explanations import between, explained
-from compat.diagnosis.frame_packages import version_of, where
+from compat.diagnosis.explanations import between, explain_symptoms
+from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
-from compat.diagnosis.raised_messages import raised
-from compat.diagnosis.stated import STATED, experience_findings, met
+from compat.diagnosis.raised_messages import explain_raised_message
+from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
-from compat.rules.evaluate import Verdict, contract_names, finding_of, here, value_text, verdict_of
+from compat.rules.evaluate import Verdict, applying_facts, contract_names, finding_of, value_text, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import holds
 from compat.rules.rule import RELATIONS, AnyOf, Condition, HasFeature, HasPackage, InRange, IsOneOf, Rule, Signature, in_words
@@ -71,7 +71,7 @@ def diagnose(
         return fitting
     if fitting and not _all_named(text, fitting[0], facts):
         # a rule says who states the requirement
-        meant = [each for each in explained(text, errors, order, facts, derived_findings(seen)) if each.rule != STATED]
+        meant = [each for each in explain_symptoms(text, errors, order, facts, derived_findings(seen)) if each.rule != STATED]
         first = tuple(each for each in meant if each.packages and None not in each.packages.values())
         if any(sighting.strength == _WHOLE for sighting in shown):
             meant = [each for each in meant if each in first or each.rule in general_rules()]
@@ -117,15 +117,17 @@ def _unruled(
 ) -> tuple[Finding, ...]:
     """Explain an error that matches no rule: by its message, by the package that raises it, or by the name that is missing."""
     derived = derived_findings(seen)
-    meant = explained(text, errors, order, facts, derived)
+    meant = explain_symptoms(text, errors, order, facts, derived)
     known = tuple(each for each in meant if each.confidence != "reported")
-    mined = () if known else raised(errors, order, facts)
+    mined = () if known else explain_raised_message(errors, order, facts)
     perhaps = tuple(_owned(each, mined) for each in meant if each not in known)
     if not meant and not any(each.fixes for each in mined):
         # a message printed by another release is weaker evidence than the decisive error, such as a package missing in
         # a child process
         places = [each.here for each in mined]
-        above = next((at for at, number in enumerate(order) if any(where(errors[number]) in place for place in places)), None)
+        above = next(
+            (at for at, number in enumerate(order) if any(location_text(errors[number]) in place for place in places)), None
+        )
         perhaps = between(text, errors, order[:above], facts, derived)
     if perhaps and not any(each.fixes for each in mined):
         vague = tuple(each for each in perhaps if contradicted and each.rule in general_rules())
@@ -265,7 +267,7 @@ def _judged(sighting: Sighting, facts: Facts) -> Finding | None:
     seen = f"the error on line {sighting.line} of the text" + ("" if sighting.strength == _WHOLE else " (its last line only)")
     otherwise = [f"although {', '.join(value_text(each, facts))} is stated" for each in _stated_otherwise(rule, facts)]
     # an assumption of the rule is not a fact of this failure
-    finding = replace(finding, here=", ".join(filter(None, (seen, here(rule, facts), *otherwise))))
+    finding = replace(finding, here=", ".join(filter(None, (seen, applying_facts(rule, facts), *otherwise))))
     if finding.severity == "info":  # too unlikely to warn about before a run, but it happened in this one
         finding = replace(finding, severity="warning")
     against = contradictions(rule, facts)
@@ -289,7 +291,7 @@ def _elsewhere(finding: Finding, facts: Facts) -> Iterator[Fix]:
     """Yield the fixes for the environment that ran, without releases that the given one has."""
     for fix in finding.fixes:
         version = version_of(fix.package, facts) if fix.package else None
-        if version is None or not met(version, fix.spec or ""):
+        if version is None or not satisfies_specifier(version, fix.spec or ""):
             yield fix
 
 

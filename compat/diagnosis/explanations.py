@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compat.checks.guards import ENGINES, tolerant
+from compat.checks.guards import ENGINES, releases_accepting_gpu
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
 from compat.diagnosis.devices import (
@@ -24,15 +24,15 @@ from compat.diagnosis.devices import (
     toolkit_for,
     torch_for_device,
 )
-from compat.diagnosis.frame_packages import distribution_of_module, meeting, version_of
-from compat.diagnosis.installations import failed_builds, incomplete, not_importable, not_offered, violated
-from compat.diagnosis.interface_errors import between_packages, interfaces
-from compat.diagnosis.libraries import missing
+from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages, version_of
+from compat.diagnosis.installations import failed_builds, find_missing_file, not_importable, not_offered, violated_requirements
+from compat.diagnosis.interface_errors import between_packages, explain_interface_errors
+from compat.diagnosis.libraries import explain_loader_message
 from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
-from compat.diagnosis.resolver_messages import resolved
-from compat.diagnosis.stated import STATED, stated
+from compat.diagnosis.resolver_messages import explain_resolver_messages
+from compat.diagnosis.stated import STATED, stated_requirements
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
@@ -51,25 +51,31 @@ MOST = 3
 """Maximum number of errors considered, most decisive first."""
 
 
-def explained(
+def explain_symptoms(
     text: str, errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, derived: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """Return findings for the symptoms of the most decisive errors, in their order; empty if no error shows a symptom."""
-    if found := failed_builds(text, facts) or not_offered(text, facts) or resolved(text, facts):
+    if found := failed_builds(text, facts) or not_offered(text, facts) or explain_resolver_messages(text, facts):
         named = {name for each in found for name in each.packages}
         proven = any(each.verdict == "hit" for each in found)
         return (*found, *(each for each in _unavailable(text, facts) if not proven and named.isdisjoint(each.packages)))
     for number in order[:MOST]:
         error = with_call(errors[number], text)
-        found += unknown_model(error, text, facts) or _of_error(error, text, facts, derived) or interfaces(error, facts)
-        found = found or incomplete(error, facts)
+        found += (
+            unknown_model(error, text, facts)
+            or _of_error(error, text, facts, derived)
+            or explain_interface_errors(error, facts)
+        )
+        found = found or find_missing_file(error, facts)
         if found and found[0].rule not in general_rules():
             break
     found = [finding for finding in found if finding.rule not in general_rules()] or found
     if not found:
-        found = unknown_model_in(text, facts) or stated(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
+        found = (
+            unknown_model_in(text, facts) or stated_requirements(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
+        )
     elif found[0].rule in ("symptom-conflicting-requirements", STATED):
-        listed = [*stated(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
+        listed = [*stated_requirements(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
         found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
 
@@ -95,26 +101,26 @@ def between(
     named = next((found for error in decisive if (found := between_packages(error, facts))), None)
     return tuple(
         named
-        or violated(decisive, text, derived)
+        or violated_requirements(decisive, text, derived)
         or next((found for error in decisive if (found := not_importable(error, facts, derived))), None)
         or next((found for error in decisive if (found := of_new_function(error, facts))), ())
     )
 
 
 def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
-    if found := stated(error.message, error.line, facts, in_words=False):
+    if found := stated_requirements(error.message, error.line, facts, in_words=False):
         return found
     message = f"{error.exception or ''}: {error.message}"
     before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
     found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived)
-    return found or stated(error.message, error.line, facts)
+    return found or stated_requirements(error.message, error.line, facts)
 
 
 def _matching(
     message: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
 ) -> list[Finding]:
     where = f"the error on line {line} of the text" if line else "the text"
-    if found := missing(message, where, error, facts, derived):
+    if found := explain_loader_message(message, where, error, facts, derived):
         return found
     for symptom in symptoms():
         match = symptom.search(message)
@@ -137,7 +143,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     names = [next(iter(packages_in(name)), None) or distribution_of(name) or distribution_of_module(name) for name in filled]
     names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
     if not names and error is not None:
-        met = [normalized(name) for name in meeting(error)]
+        met = [normalized(name) for name in innermost_packages(error)]
         names = [name for name in met if not symptom.kernels or name in WITH_KERNELS][-1:]
     names = names or packages_in(before)[-1:]
     if not names and symptom.kernels:
@@ -181,7 +187,9 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
         return (*found, *symptom.fixes[1:]) if found else symptom.fixes
     if symptom.name == "capability-too-low" and match["what"]:
         for package in [name for name in names if name in ENGINES] or ENGINES:
-            found += tuple(tolerant(package, (f"quantization={match['what']}",), version_of(package, facts) or "", facts))
+            found += tuple(
+                releases_accepting_gpu(package, (f"quantization={match['what']}",), version_of(package, facts) or "", facts)
+            )
         return (*found, *symptom.fixes)
     if symptom.name == "container-driver" and match["what"] == "cuda":
         return (*driver_of(match["spec"], facts), *image_before(match["spec"], facts), *symptom.fixes[1:])

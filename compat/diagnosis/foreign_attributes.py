@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.changed_names import PLAIN, is_telling, of_one_package, option
+from compat.diagnosis.changed_names import PLAIN, is_telling, of_one_package, releases_with_option
 from compat.diagnosis.contemporaries import written_for
-from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of, where
-from compat.diagnosis.missing_names import home
+from compat.diagnosis.frame_packages import distribution_of_module, location_text, modules_of, version_of
+from compat.diagnosis.missing_names import module_of_name
 from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.diagnosis.raised_messages import origin_of, span_of
 from compat.interfaces.changes import EXTENDS, FIELD, READS, SETS, Change, changes, foreign
@@ -53,7 +53,7 @@ def _reader(found: Sequence[Change], lack: Lack, error: RaisedError, facts: Fact
 
     Of several the one in the traceback is meant; without one the name has to be telling.
     """
-    own = home(lack.owner, modules_of(error)) if lack.owner else None
+    own = module_of_name(lack.owner, modules_of(error)) if lack.owner else None
     reading = [
         each for each in found
         if each.kind == READS and version_of(each.package, facts) in each.has
@@ -70,7 +70,7 @@ def _is_meant(put: Change, lack: Lack, error: RaisedError, facts: Facts) -> bool
     """Whether an attribute is the one that a package sets, although the classes of another package may have it as well."""
     if not put.owner:
         return True
-    module = home(lack.owner, modules_of(error)) if lack.owner else None
+    module = module_of_name(lack.owner, modules_of(error)) if lack.owner else None
     shown = put.package in _packages_of(error) or facts.package(put.package)
     return bool(shown) and (module is None or distribution_of_module(module) != put.owner)
 
@@ -99,7 +99,7 @@ def _added(found: Sequence[Change], lack: Lack, error: RaisedError, facts: Facts
     classes = f"{' or '.join(names[:_MOST_CLASSES])}{more}"
     version = version_of(package, facts)
     fixes = [Fix("config", text=f"pass {names[0]} instead of {lack.owner}")]
-    named = option(package, lack.name, has, known)
+    named = releases_with_option(package, lack.name, has, known)
     if named is not None and version is not None and named.lacked_by(version):
         fixes = [*named.fixes(version), *fixes]
     elif named is not None and named.specifier.startswith(">="):
@@ -116,7 +116,7 @@ def _added(found: Sequence[Change], lack: Lack, error: RaisedError, facts: Facts
 
 def _set(put: Change, lack: Lack, error: RaisedError, facts: Facts) -> Finding:
     package = put.package
-    version, named = version_of(package, facts), option(package, lack.name, put.has, put.known)
+    version, named = version_of(package, facts), releases_with_option(package, lack.name, put.has, put.known)
     readers = [name for name in _packages_of(error) if (reads := _reads(lack.name, name)) and reads.has]
     read = [f"{name} reads it {span_of(reads.has, reads.known)}" for name in readers if (reads := _reads(lack.name, name))]
     fixes: list[Fix] = []
@@ -153,7 +153,7 @@ def _read(reads: Change, lack: Lack, error: RaisedError, facts: Facts) -> Findin
 
 def _owner(lack: Lack, reader: str, error: RaisedError, facts: Facts) -> str | None:
     """Return the package of the class, or else the only other installed one with a class that has or had the attribute."""
-    module = home(lack.owner, modules_of(error)) if lack.owner else None
+    module = module_of_name(lack.owner, modules_of(error)) if lack.owner else None
     if module is not None:
         return distribution_of_module(module)
     found = {each.package for each in changes().of(lack.name) if each.kind in (MEMBER_OF, FIELD)} - {reader}
@@ -176,7 +176,7 @@ def without_reading(name: str, package: str, version: str | None) -> Fix | None:
     A later release is preferred: the earlier ones do not read it yet.
     """
     reads = _reads(name, package)
-    named = None if reads is None else option(package, name, reads.has, reads.known)
+    named = None if reads is None else releases_with_option(package, name, reads.has, reads.known)
     if reads is None or named is None or (version is not None and is_version(version) and version not in reads.has):
         return None
     after = [each for each in reads.lacks if key_of(each) > key_of(reads.has[-1])]
@@ -193,5 +193,5 @@ def _older(package: str, first: str, text: str) -> Fix:
 def _finding(title: str, why: str, packages: dict[str, str | None], fixes: Collection[Fix], error: RaisedError) -> Finding:
     return Finding(
         rule="symptom-foreign-attribute", origin="surface", verdict="possible", severity="error", effect="crash", title=title,
-        why=why, confidence="reported", packages=packages, fixes=tuple(fixes), here=where(error),
+        why=why, confidence="reported", packages=packages, fixes=tuple(fixes), here=location_text(error),
     )  # fmt: skip

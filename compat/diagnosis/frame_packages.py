@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
-from compat.diagnosis.namespaces import shared
+from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.interfaces.table import open_table, tracked
 from compat.model import normalized
 
@@ -25,7 +25,7 @@ _GENERATED = ("unsloth_compiled_cache", "unsloth")
 
 def distribution_of_module(module: str) -> str:
     """Return the distribution that most likely provides a module, by its top-level name or that of a shared package."""
-    if (among := shared(module)) is not None:
+    if (among := distribution_of_submodule(module)) is not None:
         return among[0]
     top = module.partition(".")[0]
     known = providers(top)
@@ -73,7 +73,7 @@ def distribution_in(path: str) -> list[str]:
     return []
 
 
-def meeting(error: RaisedError) -> tuple[str, ...]:
+def innermost_packages(error: RaisedError) -> tuple[str, ...]:
     """Return the innermost two packages among the frames; the one that failed comes last."""
     found: list[str] = []
     frames = list(error.frames)
@@ -92,7 +92,7 @@ _GETTERS = ("__getattr__", "__getattribute__", "__delattr__")
 _FORWARDS = re.compile(r"\(\s*(?:\w+, ?)?\*\w+, ?\*\*\w+\s*\)")
 
 
-def calling(error: RaisedError) -> tuple[str | None, str | None]:
+def calling_package(error: RaisedError) -> tuple[str | None, str | None]:
     """Return the package that makes the failed call, and the package of decorators that only forward its arguments."""
     frames = list(error.frames)
     forwarding = None
@@ -109,7 +109,7 @@ def version_of(name: str, facts: Facts) -> str | None:
 
 def modules_of(error: RaisedError) -> list[str]:
     """Return the modules of the innermost two packages, the one that failed first."""
-    return [name.replace("-", "_") for name in reversed(meeting(error))]
+    return [name.replace("-", "_") for name in reversed(innermost_packages(error))]
 
 
 def module_of_frame(error: RaisedError) -> list[str]:
@@ -120,11 +120,11 @@ def module_of_frame(error: RaisedError) -> list[str]:
     return [".".join(parts[at:])] if at and parts[at] in tracked() and all(map(str.isidentifier, parts[at:])) else []
 
 
-def where(error: RaisedError) -> str:
+def location_text(error: RaisedError) -> str:
     return f"the error on line {error.line} of the text"
 
 
-def called(function: str, error: RaisedError) -> str | None:
+def called_function(function: str, error: RaisedError) -> str | None:
     """Return the function that refused an argument; Python before 3.10 does not name the class, but the failing line may."""
     if function != "__init__":
         return function

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.checks.installation import INSTEAD
-from compat.diagnosis.frame_packages import distribution_of_module, package_of, version_of, where
+from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
@@ -35,7 +35,7 @@ _CANNOT_IMPORT = re.compile(
 _PACKAGING = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/"
 
 
-def incomplete(error: RaisedError, facts: Facts) -> list[Finding]:
+def find_missing_file(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for a file that a package does not find in its own folder."""
     match = _MISSING_FILE.search(error.message)
     if match is None or not providers(match["module"]):
@@ -62,7 +62,7 @@ def incomplete(error: RaisedError, facts: Facts) -> list[Finding]:
                 Fix("pin", name, None, "or install it again", f"pip install --force-reinstall --no-deps {name}"),
             ),
             evidence=(_PACKAGING,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -75,7 +75,7 @@ def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding])
         return []
     name = EXTENSIONS.get(module) or distribution_of_module(module)
     if known := [each for each in derived if name in each.packages and each.severity == "error"]:
-        return [replace(each, here=f"{where(error)}, {each.here}") for each in known]
+        return [replace(each, here=f"{location_text(error)}, {each.here}") for each in known]
     version = version_of(name, facts)
     compiled = name in WITH_KERNELS
     parts = "was built for another GPU, Python, torch or CUDA, or cannot find its libraries" if compiled else "is broken"
@@ -97,12 +97,12 @@ def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding])
                 Fix("pin", name, None, f"install {name} for this environment", f"pip install --force-reinstall {name}"),
             ),
             evidence=(_PACKAGING,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
 
-def violated(errors: Sequence[RaisedError], text: str, derived: Sequence[Finding]) -> tuple[Finding, ...]:
+def violated_requirements(errors: Sequence[RaisedError], text: str, derived: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the violated requirements between packages of which one failed and the text names the other.
 
     ``errors``: the most decisive ones. It is asked where nothing explains the message itself.

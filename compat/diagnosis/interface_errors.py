@@ -10,23 +10,32 @@ from typing import TYPE_CHECKING
 
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
-from compat.diagnosis.changed_names import changed
+from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.contemporaries import published_after, written_for
 from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader, without_reading
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
-    called,
-    calling,
+    called_function,
+    calling_package,
     distribution_of_module,
-    meeting,
+    innermost_packages,
+    location_text,
     module_of_frame,
     modules_of,
     package_of,
     version_of,
-    where,
     written_before,
 )
-from compat.diagnosis.missing_names import Named, home, homes, of_imported, of_older, of_older_method, of_older_name, shown_in
+from compat.diagnosis.missing_names import (
+    Named,
+    module_of_name,
+    modules_of_name,
+    of_imported,
+    of_older,
+    of_older_method,
+    of_older_name,
+    shown_in,
+)
 from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
 from compat.diagnosis.named_releases import (
     of_attribute,
@@ -36,7 +45,7 @@ from compat.diagnosis.named_releases import (
     of_name,
     of_positional,
 )
-from compat.diagnosis.namespaces import shared
+from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
 from compat.diagnosis.own_code import of_own_class
 from compat.diagnosis.own_faults import own_fault
@@ -87,7 +96,7 @@ class _Sides:
     asking: str | None
 
 
-def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
+def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return findings for a missing name, a rejected call or unused flags, from the tables of published source if listed."""
     if found := _of_options(error, facts) or unused_by_model(error, facts) or _of_values(error, facts):
         return found
@@ -97,7 +106,7 @@ def interfaces(error: RaisedError, facts: Facts) -> list[Finding]:
     if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
         return found
     sides = _sides(lack, error)
-    if (other := of_release(lack, sides.asking, where(error), facts)) is not None:
+    if (other := of_release(lack, sides.asking, location_text(error), facts)) is not None:
         return [other]
     if is_of_release(lack):
         return []  # another interpreter or another NumPy was running
@@ -151,14 +160,14 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
     """
     if tabled is not None and not tabled.partly:
         return tabled
-    known = changed(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
+    known = releases_with_name(lack, modules_of(error), {each.name for each in facts.environment.distributions or ()})
     if known is not None and _is_of_another(lack, known.package, error):
         known = None
     if known is not None and known.doubt and lack.kind in (NAME, ATTRIBUTE):  # a name of another module, perhaps passed on
         shown = shown_in(lack.owner, lack.name) if tabled is not None else of_older_name(lack.owner, lack.name)
         known = known if shown is None else None
     if known is not None and known.doubt and lack.kind not in _OF_A_MODULE and not error.frames:
-        module = home(lack.owner.partition(".")[0], ())
+        module = module_of_name(lack.owner.partition(".")[0], ())
         known = known if module is None or distribution_of_module(module) == known.package else None
     return known or tabled
 
@@ -178,7 +187,7 @@ def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
     elif lack.kind == MEMBER:
         found = of_older_method(lack.owner, lack.name, modules_of(error))
     else:
-        function = called(lack.owner, error) if lack.kind == KEYWORD else None
+        function = called_function(lack.owner, error) if lack.kind == KEYWORD else None
         found = None if function is None else of_older(function, lack.name, modules_of(error))
     version = None if found is None else version_of(found.package, facts)
     return found if found is not None and (version is None or found.lacked_by(version)) else None
@@ -187,7 +196,7 @@ def _older(lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
 def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain an import from an unknown location (a bare folder or a lazy module) if the installed release lacks the name."""
     lack = lack_in(error.message.replace(UNKNOWN_LOCATION, "")) if UNKNOWN_LOCATION in error.message else None
-    if lack is not None and lack.kind == NAME and shared(module := f"{lack.owner}.{lack.name}") is not None:
+    if lack is not None and lack.kind == NAME and distribution_of_submodule(module := f"{lack.owner}.{lack.name}") is not None:
         return not_installed(module, _sides(lack, error).asking, error, facts)
     known = None if lack is None else _known(lack, error)
     return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
@@ -225,7 +234,7 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
                 ),
             ),
             evidence=(_DEPENDENCIES,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -240,7 +249,9 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
     sides = _sides(lack, error)
     if lack.kind == GLOBAL and (found := optional_import(lack.name, error, facts)):
         return found
-    if lack.kind == GLOBAL or (lack.kind == MODULE and ("." not in lack.owner or shared(lack.owner) is not None)):
+    if lack.kind == GLOBAL or (
+        lack.kind == MODULE and ("." not in lack.owner or distribution_of_submodule(lack.owner) is not None)
+    ):
         found = not_installed(lack.owner or lack.name, sides.asking, error, facts)
         return found or ([] if lack.kind == MODULE else undefined_name(lack.name, error, facts))
     if lack.kind == MEMBER and lack.owner == "NoneType":
@@ -259,13 +270,13 @@ def _is_only_guessed(lack: Lack, owner: str, error: RaisedError) -> bool:
 
 def _sides(lack: Lack, error: RaisedError) -> _Sides:
     """Return both sides: the failing code is the user of the name; its module, class or call identifies the owner."""
-    packages = [_distribution(name) for name in meeting(error)]
+    packages = [_distribution(name) for name in innermost_packages(error)]
     if lack.kind in _OF_A_MODULE:
         owner: str | None = distribution_of_module(lack.owner)
     else:
         owner = _owner_of_class(lack, error)
     if lack.kind in (KEYWORD, CALL):
-        caller, decorating = (name and _distribution(name) for name in calling(error))
+        caller, decorating = (name and _distribution(name) for name in calling_package(error))
         owner = owner or (decorating if decorating != caller else None)
         if owner is not None or len(packages) < 2:
             return _Sides(owner, caller if caller != owner else None)
@@ -286,7 +297,11 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
         return distribution_of_module(top)
     telling = len(top) > 3 and (top[0].isupper() or "_" in top)  # "f" and "forward" exist in every package
     member = f"{lack.owner}.{lack.name}" if lack.kind == MEMBER else lack.owner
-    module = next((each for each in homes(top, modules_of(error)) if not _never_had(each, member)), None) if telling else None
+    module = (
+        next((each for each in modules_of_name(top, modules_of(error)) if not _never_had(each, member)), None)
+        if telling
+        else None
+    )
     if module is not None:
         return distribution_of_module(module)
     code = error.frames[-1].code if error.frames else None
@@ -316,7 +331,7 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     name = lack.name or lack.owner.rpartition(".")[2]
     provider = distribution_of_module(lack.owner) if lack.kind in _OF_A_MODULE else None
     return [
-        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (where(error), each.here))))
+        replace(each, verdict="hit", missing=(), unknown=(), here=", ".join(filter(None, (location_text(error), each.here))))
         for each in (*rows.judge(facts), *rows.unreached(facts.environment))
         if re.search(rf"\b{name}\b", f"{each.title} {each.why}") and (provider is None or provider in each.packages)
     ][:2]
@@ -325,7 +340,7 @@ def _between(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
 def _known(lack: Lack, error: RaisedError) -> Named | None:
     """Return which releases have the name, by the tables of published source; ``None`` if they do not list it."""
     known = _in_tables(lack, error)
-    return known if known is not None and not known.partly else changed(lack, modules_of(error)) or known
+    return known if known is not None and not known.partly else releases_with_name(lack, modules_of(error)) or known
 
 
 def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
@@ -341,7 +356,7 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
         return of_positional(lack.owner, lack.given, modules_of(error))
     if lack.kind != KEYWORD:
         return None
-    function = called(lack.owner, error)
+    function = called_function(lack.owner, error)
     if function is not None:
         found = of_keyword(function, lack.name, modules_of(error))
         return found or of_imported(function, lack.name, module_of_frame(error))
@@ -371,7 +386,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
             confidence="confirmed",
             packages={name: version_of(name, facts) for name in dict.fromkeys((asking or known.package, known.package))},
             fixes=tuple(fixes),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -398,7 +413,7 @@ def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
         packages={known.package: version},
         facts=("install",),
         fixes=(FIND_IT, *known.fixes(None)),
-        here=where(error),
+        here=location_text(error),
     )
 
 
@@ -450,7 +465,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         packages={name: version_of(name, facts) for name in (asking, owner) if name},
         fixes=fixes,
         evidence=(_DEPENDENCIES,),
-        here=where(error),
+        here=location_text(error),
     )
 
 

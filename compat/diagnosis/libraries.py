@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import upgrade_to
-from compat.checks.torch_build import major, stack_of
+from compat.checks.torch_build import major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, version_of
 from compat.diagnosis.loader import (
@@ -65,7 +65,9 @@ _GLIBC = re.compile(
 )
 
 
-def missing(message: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:
+def explain_loader_message(
+    message: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
+) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
     for hint, read in _READERS:
         if hint in message and (found := read(message, where, error, facts)) is not None:
@@ -339,10 +341,10 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
     cuda = stack.flavour.numbered or (facts.environment.cuda_toolkit if stack.torch is None else None)
     rows = open_linked().of(name)
     if cuda:
-        fitting = [each.version for each in rows if each.cuda() == str(major(cuda))]
+        fitting = [each.version for each in rows if each.cuda() == str(major_version(cuda))]
         if fitting and version_of(name, facts) not in fitting:
             command = f'pip install "{name}=={fitting[-1]}"'
-            yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major(cuda)}", command)
+            yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major_version(cuda)}", command)
         return
     later = [(each.version, newer) for each in rows if built and (newer := each.cuda()) and int(newer) > int(built)]
     if later:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import loading
-from compat.diagnosis.frame_packages import distribution_of_module, meeting, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages, package_of, version_of
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 from compat.rules.facts import Facts
@@ -203,7 +203,7 @@ def question(
 
 def importing(error: RaisedError | None) -> list[str]:
     """Return the innermost package among the frames, other than torch, as a list of at most one."""
-    names = [] if error is None else [normalized(name) for name in meeting(error)]
+    names = [] if error is None else [normalized(name) for name in innermost_packages(error)]
     return [name for name in names if name != "torch"][-1:]
 
 

@@ -111,12 +111,12 @@ _SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParal
 """The names under which nearly all code imports these classes."""
 
 
-def home(name: str, modules: Sequence[str]) -> str | None:
-    """Return the module that has a name: the first one of :func:`homes`."""
-    return next(homes(name, modules), None)
+def module_of_name(name: str, modules: Sequence[str]) -> str | None:
+    """Return the module that has a name: the first one of :func:`modules_of_name`."""
+    return next(modules_of_name(name, modules), None)
 
 
-def homes(name: str, modules: Sequence[str], last: Sequence[str] = ()) -> Iterator[str]:
+def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = ()) -> Iterator[str]:
     """Yield the modules that have a name: of ``modules``, :data:`LIKELY`, the model that the name begins with, and ``last``.
 
     A function may also have a name that begins like that of its package.
@@ -270,7 +270,7 @@ def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | Non
     """Look up an argument that all releases in the tables take: the release that refused it is from before them."""
     function, modules = with_module(in_full(function), modules)
     top, _, method = function.partition(".")
-    for module in homes(top, modules, OF_TORCH):
+    for module in modules_of_name(top, modules, OF_TORCH):
         what = f"{module}.{top}{f'.{method}' if method not in ('', '__init__') else ''}({keyword}=)"
         doubt = " All releases that were analyzed take it, so the one that was running is older, or it is another copy."
         found = _older_than_all(module, what, doubt, lambda of, release, path: _takes(of, release, path, function, keyword))
@@ -282,7 +282,7 @@ def of_older(function: str, keyword: str, modules: Sequence[str]) -> Named | Non
 def of_older_method(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """Look up a method that a class has in all releases in the tables: the release without it is from before them."""
     doubt = " All releases that were analyzed have it, so the one that was running is older, or it is another class."
-    for module in homes(owner, modules):
+    for module in modules_of_name(owner, modules):
         what = f"{owner}.{name}"
         found = _older_than_all(module, what, doubt, lambda of, release, path: _has_method(of, release, path, owner, name))
         if found is not None:

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.checks.installation import INSTEAD
-from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, modules_of, package_of, version_of, where
+from compat.diagnosis.frame_packages import (
+    MODELS_OWN,
+    distribution_of_module,
+    location_text,
+    modules_of,
+    package_of,
+    version_of,
+)
 from compat.diagnosis.loader import EXTENSIONS
-from compat.diagnosis.namespaces import shared
+from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.model import Finding, Fix, normalized
 from compat.reports.stated import meets
 from compat.reports.words import distribution_of
@@ -34,7 +41,7 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
     The user's own code is expected to import what it uses, so a traceback has to end in a package; functions of
     :data:`KERNELS` are optional everywhere.
     """
-    from compat.diagnosis.missing_names import home
+    from compat.diagnosis.missing_names import module_of_name
     from compat.diagnosis.named_releases import of_name
 
     modules = modules_of(error)
@@ -43,7 +50,7 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
     if not of_kernels and error.frames and package_of(error.frames[-1]) is None:
         return []
     if not of_kernels and len(name) > 3 and name[0].isupper() and not name.isupper():
-        module = home(name, modules)
+        module = module_of_name(name, modules)
     asking = distribution_of_module(modules[0]) if modules else None
     if module is None or distribution_of_module(module) == asking:
         return []
@@ -75,16 +82,16 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
             packages={each: version_of(each, facts) for each in (asking, owner) if each},
             fixes=tuple(known.fixes(version)) if known is not None else (install,),
             evidence=(_DEPENDENCIES,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
 
 def homes_of_kernels(name: str) -> Iterator[str]:
     """Yield the modules of :data:`KERNELS` that have a name in some release."""
-    from compat.diagnosis.missing_names import homes
+    from compat.diagnosis.missing_names import modules_of_name
 
-    yield from (module for module in homes(name, KERNELS) if module in KERNELS)
+    yield from (module for module in modules_of_name(name, KERNELS) if module in KERNELS)
 
 
 def none_of_module(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -120,7 +127,7 @@ def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]
             packages={asking: version_of(asking, facts)},
             fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
             evidence=(_DEPENDENCIES,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -129,7 +136,7 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     """Return a finding for a package that is not installed; an unknown module may be the user's own and is ignored."""
     if module in EXTENSIONS and not providers(module):
         return [_no_extension(module, error, facts)]
-    among = shared(module)
+    among = distribution_of_submodule(module)
     if among is None and not providers(module) and distribution_of(module) is None:
         return []
     name, spec = among or (distribution_of_module(module), "")
@@ -162,7 +169,7 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
                 ),
             ),
             evidence=(_DEPENDENCIES,),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -201,7 +208,7 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
             packages={each: version_of(each, facts) for each in (asking, name) if each},
             fixes=(Fix("pin", name, None, f"installs {name}", f"pip install {name}"),),
             evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 
@@ -226,5 +233,5 @@ def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
             Fix("pin", name, None, "or a wheel of it for this Python, torch and CUDA, from its releases"),
         ),
         evidence=(_DEPENDENCIES,),
-        here=where(error),
+        here=location_text(error),
     )

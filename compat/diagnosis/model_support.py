@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.changed_names import option
+from compat.diagnosis.changed_names import releases_with_option
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.missing_names import Named
 from compat.diagnosis.named_releases import of_name
@@ -101,7 +101,7 @@ def _server(error: RaisedError, text: str, facts: Facts) -> str:
 def _registered(package: str, model: str) -> Named | None:
     """Return the releases that register a model; ``None`` if all or none do."""
     found = support(package, model)
-    return None if found is None else option(package, model, found.having, found.known)
+    return None if found is None else releases_with_option(package, model, found.having, found.known)
 
 
 def _of_type(kind: str, error: RaisedError, facts: Facts, *, certain: bool) -> list[Finding]:

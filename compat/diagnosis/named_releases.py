@@ -18,15 +18,15 @@ from compat.diagnosis.missing_names import (
     OF_TORCH,
     Named,
     has_member,
-    home,
-    homes,
     in_full,
     model_modules,
+    module_of_name,
+    modules_of_name,
     shown_in,
     where_shown,
     with_module,
 )
-from compat.interfaces.code.explained import Explained, Reason, explained
+from compat.interfaces.code.explained import Explained, Reason, explain_ranges
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
 from compat.interfaces.code.renamed import in_other_release
@@ -70,7 +70,7 @@ def of_attribute(module: str, name: str) -> Named | None:
 def of_positional(function: str, given: int, modules: Sequence[str]) -> Named | None:
     """Look up a class's method, or a function, that takes this many positional arguments, ``self`` included."""
     owner, _, method = function.rpartition(".")
-    module = home(owner or method, modules)
+    module = module_of_name(owner or method, modules)
     if module is None:
         return None
     package, known = tracked()[module.partition(".")[0]], releases()
@@ -95,7 +95,7 @@ def of_keyword(function: str, keyword: str, modules: Sequence[str]) -> Named | N
     call = f"{owner or function}(*_, {keyword}=0)"  # which others it is passed is not known
     if owner and method != "__init__":
         call = f"x = {owner}(*_)\nx.{method}({keyword}=0)"
-    places = homes(top, modules, OF_TORCH if owner or method not in _SHARED else ())
+    places = modules_of_name(top, modules, OF_TORCH if owner or method not in _SHARED else ())
     module, found = _first(places, modules, lambda home: _asked(f"from {home} import {top}\n{call}\n", keyword))
     if module is None:
         bases = _of_bases(top, lambda base: of_keyword(function.replace(top, base, 1), keyword, modules))
@@ -123,7 +123,7 @@ def _first(
 
 def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str]) -> Named:
     """An argument that a trainer no longer takes is often a field of its configuration, perhaps under another name since."""
-    module, known = home(configuration, modules), releases()
+    module, known = module_of_name(configuration, modules), releases()
     world = None if module is None else known.world(found.package, found.read[-1])
     if module is None or world is None:
         return found
@@ -148,7 +148,7 @@ def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named
     ends = [name[at:] for at in range(1, len(name) - len(words[-1])) if name[at].isupper()]
     starts = ["".join(words[:at]) for at in range(len(words) - 1, 1, -1)]
     for base in (*inner, *ends, *starts):
-        if home(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
+        if module_of_name(base, ()) is not None and (found := asked(base)) is not None and not found.derived:
             yield replace(found, doubt=f" {name} is assumed to derive from {base} because of its name.", derived=True)
             return
 
@@ -177,7 +177,7 @@ def of_member(owner: str, name: str, modules: Sequence[str]) -> Named | None:
     """
     if name.startswith("_"):
         return None
-    module = home(owner, modules)
+    module = module_of_name(owner, modules)
     if module is None:
         return next(_of_bases(owner, lambda base: of_member(base, name, modules)), None)
     found = _asked(f"from {module} import {owner}\n", name, Field(f"{module}.{owner}", name, 1, sure=True))
@@ -275,7 +275,7 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
         return None
     ranges = reverse.ranges()
     package = next((one.package for one in ranges if any(_lacks(each, lacking) for lacking in one.why.values())), None)
-    found = next((one for one in explained(ranges, reverse, known) if one.package == package), None)
+    found = next((one for one in explain_ranges(ranges, reverse, known) if one.package == package), None)
     if found is None or found.first is None:
         return None
     seen = _seen(each.need, found.package, found.range)

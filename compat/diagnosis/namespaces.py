@@ -29,10 +29,10 @@ _DEEPER = ("google.cloud", "google.ai", "azure.ai", "azure.mgmt", "azure.storage
 """Namespaces within a namespace."""
 
 
-def shared(module: str) -> tuple[str, str] | None:
+def distribution_of_submodule(module: str) -> tuple[str, str] | None:
     """Return the distribution of a submodule of a shared package, and the releases that have it ("" for all).
 
-    >>> shared("google.cloud.storage.blob"), shared("cuda.cudart"), shared("torch.nn"), shared("google")
+    >>> distribution_of_submodule("google.cloud.storage.blob"), shared("cuda.cudart"), shared("torch.nn"), shared("google")
     (('google-cloud-storage', ''), ('cuda-python', '<13'), None, None)
     """
     parts = module.split(".")

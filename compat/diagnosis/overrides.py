@@ -10,10 +10,25 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from compat.checks.code import releases
-from compat.diagnosis.changed_names import COMMON, PLAIN, changed, first_of_peers, is_telling, option, owner_of_method
+from compat.diagnosis.changed_names import (
+    COMMON,
+    PLAIN,
+    first_of_peers,
+    is_telling,
+    owner_of_method,
+    releases_with_name,
+    releases_with_option,
+)
 from compat.diagnosis.contemporaries import published_after
-from compat.diagnosis.frame_packages import distribution_of_module, meeting, modules_of, package_of, version_of, where
-from compat.diagnosis.missing_names import CONFIGURATIONS, Named, home, of_configuration, of_inherited
+from compat.diagnosis.frame_packages import (
+    distribution_of_module,
+    innermost_packages,
+    location_text,
+    modules_of,
+    package_of,
+    version_of,
+)
+from compat.diagnosis.missing_names import CONFIGURATIONS, Named, module_of_name, of_configuration, of_inherited
 from compat.diagnosis.named_releases import of_keyword
 from compat.diagnosis.python_messages import CALL, KEYWORD, MEMBER, Lack
 from compat.interfaces.source.records import Class, Function
@@ -154,13 +169,15 @@ def left_over(lack: Lack, modules: Sequence[str]) -> Named | None:
     versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
     taken = [lack.name in _taken_by_loading(world) for each in versions if (world := known.world("transformers", each))]
     since = next((at for at in range(len(taken) - 1, 0, -1) if taken[at] and not taken[at - 1]), 0)
-    named = option("transformers", f"from_pretrained({lack.name}=)", set(compress(versions[since:], taken[since:])), versions)
+    named = releases_with_option(
+        "transformers", f"from_pretrained({lack.name}=)", set(compress(versions[since:], taken[since:])), versions
+    )
     if named is None:
         return None
     why = f"{named.why}; from_pretrained forwards what it does not accept to {owner}"
     doubt = (
         ""
-        if (home(owner, ()) or "").startswith("transformers")
+        if (module_of_name(owner, ()) or "").startswith("transformers")
         else f" {owner} is assumed to be one of its models because of its name."
     )
     return replace(named, why=why, doubt=doubt)
@@ -180,14 +197,16 @@ def _taken_by_loading(world: World) -> set[str]:
 
 def _of_configuration(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
     """The same for the configuration of a model; if nothing else speaks of transformers, the attribute's name has to."""
-    unknown = home(lack.owner, modules) is None and (is_telling(lack.name) or version_of("transformers", facts) is not None)
+    unknown = module_of_name(lack.owner, modules) is None and (
+        is_telling(lack.name) or version_of("transformers", facts) is not None
+    )
     known = of_configuration(lack.name) if unknown or _of_transformers(lack.owner, modules) else None
     doubt = f" {lack.owner} is assumed to be a model configuration with this base because of its name."
     return known and replace(known, doubt=doubt)
 
 
 def _of_transformers(owner: str, modules: Sequence[str]) -> bool:
-    return any(each.startswith("transformers") for each in (*modules, home(owner, ()) or ""))
+    return any(each.startswith("transformers") for each in (*modules, module_of_name(owner, ()) or ""))
 
 
 def _unset(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -240,7 +259,7 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
     here = version_of("transformers", facts)
     if gain is None or not owner or (here is not None and is_version(here) and key_of(here) < key_of(gain.since)):
         return []
-    module = home(owner, [name.replace("-", "_") for name in meeting(error)])
+    module = module_of_name(owner, [name.replace("-", "_") for name in innermost_packages(error)])
     if module is not None and module.startswith("transformers"):
         return []
     own = None if module is None else distribution_of_module(module)
@@ -277,7 +296,7 @@ def _override(
         packages=packages,
         fixes=fixes,
         evidence=(_DOCUMENTATION,),
-        here=where(error),
+        here=location_text(error),
     )
 
 
@@ -289,7 +308,7 @@ def _gained(owner: str, method: str, base: str | None, lack: Lack) -> Iterator[_
     for parameter, since in _of_base(base, method, lack.name):
         why = f"{owner}.{method} overrides {base}.{method} as it was before transformers {since}."
         yield _Gain(parameter, since, f"transformers passes {parameter} {passes}", f"{why} {derives}")
-    added = _since(changed(Lack(MEMBER, base, method), ("transformers",))) if lack.kind == KEYWORD else None
+    added = _since(releases_with_name(Lack(MEMBER, base, method), ("transformers",))) if lack.kind == KEYWORD else None
     if added is not None:
         why = f"According to its published source, transformers {added} added {base}.{method} and calls it with {lack.name}."
         yield _Gain(lack.name, added, f"transformers passes {lack.name} {passes}", f"{why} {derives}")
@@ -353,7 +372,7 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
             packages={package: here},
             fixes=tuple(fixes),
             evidence=(_DOCUMENTATION,) if package == "transformers" else (),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 

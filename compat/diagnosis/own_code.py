@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     distribution_of_module,
-    meeting,
+    innermost_packages,
+    location_text,
     modules_of,
     package_of,
     version_of,
-    where,
 )
-from compat.diagnosis.missing_names import Named, home
+from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.interfaces import changes as table
 from compat.interfaces.changes import changes
@@ -61,7 +61,7 @@ def of_own_class(known: Named | None, lack: Lack, error: RaisedError, facts: Fac
 def _is_of_tables(owner: str, error: RaisedError) -> bool:
     """Whether the class is one of a package in the tables, and the frames show no other class of this name."""
     own = bool(error.frames) and any(package_of(frame) in (None, MODELS_OWN) for frame in error.frames[-2:])
-    return home(owner, modules_of(error)) is not None and not (own and owner.endswith("Tokenizer"))
+    return module_of_name(owner, modules_of(error)) is not None and not (own and owner.endswith("Tokenizer"))
 
 
 def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -128,7 +128,7 @@ def _have_it(name: str, version: str) -> tuple[bool, str | None]:
 def _without(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """A configuration or a model without an attribute that the package which failed expects of all of its kind."""
     version = version_of("transformers", facts)
-    asking = next((name for name in reversed(meeting(error)) if name not in ("torch", MODELS_OWN)), None)
+    asking = next((name for name in reversed(innermost_packages(error)) if name not in ("torch", MODELS_OWN)), None)
     asked = None if asking is None else distribution_of_module(asking)
     if not lack.owner.endswith(("Config", *_OF_MODELS)) or (version is None and asked is None):
         return []
@@ -166,5 +166,5 @@ def _finding(
     return Finding(
         rule="symptom-own-code", origin="surface", verdict="hit" if sure else "possible", severity="error", effect="crash",
         title=title, why=why, confidence="confirmed" if sure else "reported", packages=packages, fixes=fixes, evidence=(see,),
-        here=where(error),
+        here=location_text(error),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, package_of, version_of, where
+from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, location_text, package_of, version_of
 from compat.model import Finding, Fix
 from compat.tables.declared import open_declared
 from compat.versions import is_version, key_of
@@ -73,7 +73,7 @@ def _finding(frame: Frame, what: str, error: RaisedError, facts: Facts) -> list[
             confidence="reported",
             packages={package: version},
             fixes=tuple(_neighbours(package, version)) or (Fix("pin", package, None, f"another release of {package}"),),
-            here=where(error),
+            here=location_text(error),
         )
     ]  # fmt: skip
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.guards import FACTS_OF, holds, known_in_words
+from compat.checks.guards import FACTS_OF, condition_holds, known_in_words
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.missing_names import LIKELY
-from compat.diagnosis.stated import installs_in, met, release_asked_for, requirements_in, sentences, settings_in
+from compat.diagnosis.stated import installs_in, release_asked_for, requirements_in, satisfies_specifier, sentences, settings_in
 from compat.interfaces.at_once import place_of
 from compat.interfaces.changes import assertions
 from compat.interfaces.guards import condition_of
@@ -59,7 +59,7 @@ class _Sighting:
     """Of an assertion: the releases of its module that do not have it, in order."""
 
 
-def raised(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
+def explain_raised_message(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
     """Return the finding for the most decisive error that a known release raises; empty if the origin is ambiguous."""
     if not order:
         return ()
@@ -282,7 +282,7 @@ def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, 
     """Yield the releases the message requires, the settings it recommends, and the nearest releases that do not raise it."""
     for name, specifier in wanted.items():
         version = version_of(name, facts)
-        if version is None or not met(version, specifier):
+        if version is None or not satisfies_specifier(version, specifier):
             yield release_asked_for(name, specifier)
     yield from (fix for fix in installs_in(message) if fix.package not in wanted)
     yield from settings_in(message)
@@ -326,4 +326,4 @@ def _by_moving(seen: _Sighting, wanted: Collection[str], facts: Facts, messages:
 
 def _possible(place: Place, facts: Facts, messages: Messages) -> bool:
     """Whether none of a place's guards is known to be false."""
-    return not any(holds(condition_of(guard, messages.packages), facts) is False for guard in place.guards)
+    return not any(condition_holds(condition_of(guard, messages.packages), facts) is False for guard in place.guards)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from compat.checks.given_values import accepted_in, containers_for, name_of, words_of
 from compat.checks.options import open_parsers
-from compat.diagnosis.changed_names import field, is_telling, option
+from compat.diagnosis.changed_names import is_telling, releases_with_field, releases_with_option
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of, version_of
-from compat.diagnosis.missing_names import Named, home
+from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.named_releases import of_flags
 from compat.diagnosis.python_messages import UNKNOWN_LOCATION
 from compat.interfaces.changes import FIELD, Change, changes, values
@@ -75,11 +75,13 @@ def refused_options(message: str, packages: Collection[str]) -> Iterator[Named]:
         for parser in [] if _LISTED.search(message) else likely:
             known = parsers[parser]
             asked = [version for version in known.versions if known.takes(version, dashed) is not None]
-            if (found := option(known.package, f"{parser} --{dashed}", known.releases_with(dashed), asked)) is not None:
+            if (
+                found := releases_with_option(known.package, f"{parser} --{dashed}", known.releases_with(dashed), asked)
+            ) is not None:
                 instead = known.instead(dashed)
                 yield found if instead is None else replace(found, renamed=f"--{instead}")
         if not named:
-            fields = field(flag, owners)
+            fields = releases_with_field(flag, owners)
             yield from (fields,) if fields is not None else of_flags([flag]) if program == "" else ()
 
 
@@ -88,7 +90,7 @@ def _refused_keys(message: str, packages: Collection[str]) -> Iterator[Named]:
     owner, keys = _keys_of(message)
     if re.search(r"\bactor_rollout_ref\.", message):
         packages = {"verl"}
-    module = home(owner, ()) if owner else None
+    module = module_of_name(owner, ()) if owner else None
     for key in keys[:_MOST_FLAGS]:
         rows = [each for each in changes().of(key) if each.kind == FIELD]
         own = {each.package for each in rows if each.owner == owner} or packages
@@ -96,7 +98,7 @@ def _refused_keys(message: str, packages: Collection[str]) -> Iterator[Named]:
             own = {distribution_of_module(module)}
         elif not own and is_telling(key):
             own = {each.package for each in rows}
-        named = field(key, own)
+        named = releases_with_field(key, own)
         if named is not None:
             yield named
 
@@ -227,7 +229,7 @@ def _of_one_package(found: Sequence[Change], involved: Sequence[str], installed:
 def _named(refused: _Refused, found: Sequence[Change]) -> Named | None:
     """Return the releases that accept a string in one of the containers."""
     known = accepted_in(refused.value, found)
-    return option(known.package, refused.what or _what(refused.value, found), known.accepting, known.known)
+    return releases_with_option(known.package, refused.what or _what(refused.value, found), known.accepting, known.known)
 
 
 def _what(value: str, found: Sequence[Change]) -> str:

@@ -47,7 +47,7 @@ _OF_OTHERS = ("will not be", "conflicting dep")
 _MOST = 12
 
 
-def resolved(text: str, facts: Facts) -> list[Finding]:
+def explain_resolver_messages(text: str, facts: Facts) -> list[Finding]:
     """Return what the messages of a resolver say of single packages."""
     if not is_of_uv(text) and not any(part in text for part in _OF_OTHERS):
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.frame_packages import version_of, where
+from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.named_releases import of_name
 from compat.interfaces.table import open_table, tracked
 from compat.model import Finding, Fix
@@ -42,7 +42,7 @@ def spelled_otherwise(module: str, name: str, where_to: str, error: RaisedError,
             confidence="confirmed",
             packages={package: version},
             fixes=tuple(fixes),
-            here=where(error),
+            here=location_text(error),
         )
     ]
 

@@ -71,7 +71,7 @@ def _distribution(name: str, distributions: Collection[str]) -> str | None:
     return name if name in distributions else None
 
 
-def met(version: str, specifier: str) -> bool:
+def satisfies_specifier(version: str, specifier: str) -> bool:
     """Whether a version satisfies a specifier; false for an empty or invalid one. The local label is ignored."""
     try:
         return bool(specifier) and contains(ranges_of(specifier), key_of(version.partition("+")[0]))
@@ -128,7 +128,7 @@ _MOST = 4
 """Maximum number of requirements reported per text; pip lists dozens."""
 
 
-def stated(text: str, line: int, facts: Facts, *, in_words: bool = True) -> list[Finding]:
+def stated_requirements(text: str, line: int, facts: Facts, *, in_words: bool = True) -> list[Finding]:
     """Return a finding for each release that ``text`` requires and that is not installed; ``line`` is the text's first line.
 
     Unless ``in_words``, only for messages that are about nothing but a requirement.

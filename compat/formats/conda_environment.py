@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decode_utf8
 from compat.formats.conda_lock import lock_commands, platform_marker, selector_marker
 from compat.formats.conda_spec import MatchSpec, channel_of, conda_distribution, parse_match_spec, rewritten_spec
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
@@ -47,7 +47,7 @@ class CondaEnvironment(Format):
         return (_listing(_Environment(path, text)),)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
-        file = _Environment(path, decoded(path, content))
+        file = _Environment(path, decode_utf8(path, content))
         included = of_included((_listing(file),), changes)
         own = verified((_Editor(file, included).edit(content, changes),), self, changes)
         return (*own, *(each for place, named in included.items() if named for each in edits_for(place, named, depth + 1)))

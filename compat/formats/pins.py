@@ -86,7 +86,7 @@ def _plain(version: str) -> str:
     return text
 
 
-def numbered(text: str, comments: bool = True) -> Iterator[NumberedLine]:
+def numbered_lines(text: str, comments: bool = True) -> Iterator[NumberedLine]:
     """Yield the lines of a text, without comments that begin with ``#`` if it has such."""
     for number, line in enumerate(text.splitlines(), 1):
         if comments and "#" in line:
@@ -103,7 +103,7 @@ _READ = (*_OF_BUILDING, "[project", "[dependency-groups", "[tool.uv", "[[tool.uv
 def outside_requirements(text: str, left_out: tuple[str, ...] = _READ) -> Iterator[NumberedLine]:
     """Yield the lines of a pyproject.toml in other tables than those of requirements: tasks and settings of tools."""
     section = ""
-    for number, line in numbered(text):
+    for number, line in numbered_lines(text):
         section = line.strip() if line.startswith("[") else section
         if not section.startswith(left_out):
             yield number, line
@@ -115,7 +115,7 @@ def pins_of(path: str, text: str) -> tuple[Entry, ...]:
     if name.endswith(".py"):
         lines = texts_of_code(path, text)
     else:
-        lines = outside_requirements(text, _OF_BUILDING) if name == "pyproject.toml" else numbered(text)
+        lines = outside_requirements(text, _OF_BUILDING) if name == "pyproject.toml" else numbered_lines(text)
     return tuple(replace(each, file=path) for each in loose(lines, ()))
 
 

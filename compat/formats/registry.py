@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.errors import InputError
-from compat.files import content_of, decoded, pending
+from compat.files import content_of, decode_utf8, pending
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class Format:
         """Return the text of a file; :class:`InputError` if it cannot be decoded."""
         if b"\0" in content:  # another encoding, or no text: words with NUL bytes between them would match nothing
             raise InputError("has a NUL byte: expected UTF-8 text", path, content.count(b"\n", 0, content.index(b"\0")) + 1)
-        return decoded(path, content)
+        return decode_utf8(path, content)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         """Return what the file lists: one listing, or one for each stage or service.

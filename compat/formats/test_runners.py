@@ -20,7 +20,7 @@ from compat.formats.installs.runners import tables_of
 from compat.formats.installs.values import Values
 from compat.formats.jobs import Job, Placed, Script, check_size, known_version
 from compat.formats.listing import Entry, Listing
-from compat.formats.pins import numbered, pins_of, texts_of_code
+from compat.formats.pins import numbered_lines, pins_of, texts_of_code
 from compat.formats.registry import Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.requirement import parse_requirement
@@ -80,7 +80,7 @@ class Tox(Format):
         return tuple(listings) or (Listing(path, self.kind, notes=(f"{path}: no environment lists a dependency",)),)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
-        return numbered(text)
+        return numbered_lines(text)
 
     def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
         text = self.decode(path, content)

@@ -14,9 +14,9 @@ from compat.formats.registry import Format
 from compat.model import Environment
 from compat.records import record
 from compat.syntax.yaml import parse_yaml
-from compat.workload.arguments import apply
-from compat.workload.draft import whole
-from compat.workload.launch import merge
+from compat.workload.arguments import apply_option
+from compat.workload.draft import parse_count
+from compat.workload.launch import merge_workloads
 from compat.workload.launch_config import read_deepspeed
 from compat.workload.reading import Recipe, axolotl, llamafactory, torchtune
 
@@ -48,7 +48,7 @@ class TrainingConfig(Format):
             if found is None:
                 notes.append(f"{path}: the DeepSpeed configuration {file} was not read: it is not in the project")
             else:
-                workload = merge(workload, read_deepspeed(found))
+                workload = merge_workloads(workload, read_deepspeed(found))
         return (Listing(path, self.kind, context=Environment(workload=workload), notes=tuple(notes)),)
 
 
@@ -57,7 +57,7 @@ def _swift(recipe: Recipe) -> None:
     model = recipe.settings.get("model")
     recipe.draft.forget("model")
     if isinstance(model, str) and "$" not in model:
-        apply(recipe.draft, "model", model, recipe.origin("model"))
+        apply_option(recipe.draft, "model", model, recipe.origin("model"))
     kind = recipe.settings.get("rlhf_type")
     if isinstance(kind, str) and kind.isalnum():
         recipe.draft.record("task", {"rm": "reward", "simpo": "cpo"}.get(kind, kind), recipe.origin("rlhf_type"))
@@ -79,7 +79,7 @@ def _verl(recipe: Recipe) -> None:
         draft.record("task", _VERL_TASKS[estimator], recipe.origin("algorithm"))
     model = at("actor_rollout_ref", "model", "path")
     if isinstance(model, str) and "$" not in model:
-        apply(draft, "model_name_or_path", model, recipe.origin("actor_rollout_ref"))
+        apply_option(draft, "model_name_or_path", model, recipe.origin("actor_rollout_ref"))
     where = recipe.origin("actor_rollout_ref")
     engine, strategy = at("actor_rollout_ref", "rollout", "name"), at("actor_rollout_ref", "actor", "strategy")
     if isinstance(engine, str):
@@ -99,24 +99,26 @@ def _verl_sft(recipe: Recipe) -> None:
     draft.record("task", "sft", recipe.file)
     draft.record("launcher", "torchrun", recipe.file)
     if isinstance(name := table.get("partial_pretrain", table.get("path")), str) and "$" not in name:
-        apply(draft, "model_name_or_path", name, where)
+        apply_option(draft, "model_name_or_path", name, where)
     if isinstance(rank := table.get("lora_rank"), int):
         draft.feature("peft", rank > 0, where)
     if isinstance(table.get("enable_gradient_checkpointing"), bool):
-        apply(draft, "gradient_checkpointing", table["enable_gradient_checkpointing"], where)
+        apply_option(draft, "gradient_checkpointing", table["enable_gradient_checkpointing"], where)
     if table.get("strategy") in ("fsdp", "fsdp2"):
         draft.on("fsdp", where)
         draft.feature("fsdp2", table["strategy"] == "fsdp2", where)
     data = recipe.settings.get("data")
     if isinstance(data, dict):
-        apply(draft, "per_device_train_batch_size", whole(data.get("micro_batch_size_per_gpu")), recipe.origin("data"))
+        apply_option(
+            draft, "per_device_train_batch_size", parse_count(data.get("micro_batch_size_per_gpu")), recipe.origin("data")
+        )
     _verl_processes(recipe)
 
 
 def _verl_processes(recipe: Recipe) -> None:
     trainer = recipe.settings.get("trainer")
     table = trainer if isinstance(trainer, dict) else {}
-    nodes, each = whole(table.get("nnodes")), whole(table.get("n_gpus_per_node"))
+    nodes, each = parse_count(table.get("nnodes")), parse_count(table.get("n_gpus_per_node"))
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each:
         recipe.draft.record("processes", nodes * each, recipe.origin("trainer"))
 

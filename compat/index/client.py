@@ -24,7 +24,7 @@ from packaging.version import Version
 from compat.index import archives
 from compat.index.configuration import uv_default_index
 from compat.index.metadata import LARGEST, Absent, File, Page, Reading, Unread, Unusable, parse_metadata
-from compat.index.settings import Settings, Source, beside, joined, page_of, path_of
+from compat.index.settings import Settings, Source, adjacent_url, page_of, path_of, resolve_link
 from compat.index.transport import Answer, TooLarge, Transport
 from compat.model import normalized
 from compat.redact import excerpt
@@ -143,7 +143,7 @@ def _files(rows: Iterable[dict[str, Any]], url: str, index: str, name: str | Non
     """The wheels and source distributions among the rows; other and unparsable file names are skipped."""
     found = []
     for row in rows:
-        target = joined(url, _text(row["url"]) or "")
+        target = resolve_link(url, _text(row["url"]) or "")
         filename = _text(row["filename"]) or ""
         parsed = _parsed_filename(filename, name)
         python, size = _text(row.get("requires_python")) or None, row.get("size")
@@ -289,7 +289,7 @@ class Client:
 
     def _served(self, file: File) -> bytes | None:
         """The metadata served next to a file; ``None`` if the index announced it but does not provide it."""
-        url = beside(file.url, ".metadata")
+        url = adjacent_url(file.url, ".metadata")
         try:
             answer = self.transport.get(url, limit=LARGEST)
         except TooLarge:

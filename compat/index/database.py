@@ -65,7 +65,7 @@ def refuse_foreign(path: str) -> None:
             os.chmod(place, stat.S_IMODE(found.st_mode) & ~0o077)
 
 
-def connected(path: str) -> sqlite3.Connection:
+def open_connection(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -86,7 +86,7 @@ def connected_for_reading(path: str) -> sqlite3.Connection:
     return connection
 
 
-def patiently(what: Callable[[], T]) -> T:
+def retry_while_locked(what: Callable[[], T]) -> T:
     """Retry while the file is locked: concurrent runs that create it may fail without waiting."""
     until = time.monotonic() + _BUSY
     while True:

@@ -82,7 +82,7 @@ def page_of(index: str, name: str) -> str:
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}/"))
 
 
-def beside(url: str, suffix: str) -> str:
+def adjacent_url(url: str, suffix: str) -> str:
     """The URL of a file next to another one (``….whl.metadata``), as defined by PEP 658."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path + suffix, fragment=""))
@@ -94,7 +94,7 @@ def _folder(base: str, steps: str) -> str:
     return urljoin(base, steps or "./")
 
 
-def joined(base: str, link: str) -> str | None:
+def resolve_link(base: str, link: str) -> str | None:
     """The absolute URL of a link on a page, without credentials and fragment; ``None`` if its scheme is not allowed."""
     if link.startswith("https://") and link.isprintable():  # fast path for nearly all of the thousands of links on a page
         return without_credentials(link.partition("#")[0])

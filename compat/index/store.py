@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 from compat.files import user_key
 from compat.index.database import (
     ForeignError,
-    connected,
     connected_for_reading,
     default_path,
     in_words,
     is_busy,
     is_damaged,
-    patiently,
+    open_connection,
     refuse_foreign,
+    retry_while_locked,
 )
 from compat.index.metadata import File, Metadata, Page, Reading, Requirement, Unusable
 from compat.index.settings import path_of
@@ -323,7 +323,7 @@ class Store:
             self._seal = Seal(key)
             if self.path != ":memory:":
                 refuse_foreign(self.path)
-            self._connection = patiently(lambda: connected(self.path))
+            self._connection = retry_while_locked(lambda: open_connection(self.path))
         except (sqlite3.Error, OSError) as problem:
             self._writable = False
             if is_busy(problem) or isinstance(problem, ForeignError):

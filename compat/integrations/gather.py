@@ -19,10 +19,10 @@ import time
 from collections import Counter
 
 from compat.api.commands import Options
-from compat.api.fleet import Gathered, expand, ranged
+from compat.api.fleet import Gathered, expand_hosts, host_ranges
 from compat.errors import InputError, Undecided, printable
 from compat.machine.node import KEY
-from compat.output.stream import dumped
+from compat.output.stream import to_json
 
 _TIMEOUT = 120
 
@@ -59,7 +59,7 @@ def gather(folder: str, options: Options) -> Gathered | None:
     after = _files(folder)
     old = frozenset(name for name, identity in before.items() if after.get(name) == identity)
     if not after.keys() - old:
-        raise Undecided(f"no node answered: {ranged((*hosts, *silent)) or chosen[0]}")
+        raise Undecided(f"no node answered: {host_ranges((*hosts, *silent)) or chosen[0]}")
     return Gathered(hosts, silent, old, began, time.time())
 
 
@@ -93,7 +93,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
         raise InputError("--slurm: srun is not on PATH")
     inside = os.environ.get("SLURM_JOB_NODELIST")
     given = options.one("nodelist") or inside
-    hosts, silent = tuple(dict.fromkeys(expand(given, "--nodelist"))) if given else (), []
+    hosts, silent = tuple(dict.fromkeys(expand_hosts(given, "--nodelist"))) if given else (), []
     addresses: dict[str, str] = {}
     command = [srun, "--ntasks-per-node=1", "--overlap", "--kill-on-bad-exit=0"]
     partition, minutes = options.one("partition"), max(1, -(-(seconds + _GRACE) // 60))
@@ -114,7 +114,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
     command += [f"--partition={partition}"] if partition and not inside else []
     command.append(f"--time={minutes}")
     if hosts:
-        command += [f"--nodelist={ranged(hosts)}", f"--nodes={len(hosts)}"]
+        command += [f"--nodelist={host_ranges(hosts)}", f"--nodes={len(hosts)}"]
     command += [sys.executable, "-I", "-m", "compat", "facts", "--output", os.path.abspath(folder)]
     command += _probing(options, seconds, addresses.get(hosts[0], hosts[0]) if hosts else "", len(hosts))
     where = f"{len(hosts)} node{'' if len(hosts) == 1 else 's'}" if hosts else "the nodes"
@@ -209,7 +209,7 @@ def _place(options: Options, wanted: tuple[str, ...]) -> tuple[str, dict[str, st
     order = sorted(found, key=lambda partition: partition != default)
     fitting = [partition for partition in order if found[partition].keys() >= set(wanted)]
     if not fitting:
-        raise InputError(f"--nodelist: no partition of Slurm has all of {ranged(wanted)}")
+        raise InputError(f"--nodelist: no partition of Slurm has all of {host_ranges(wanted)}")
     states = found[fitting[0]]
     return fitting[0], {name: states[name] for name in wanted or states}, addresses, limits[fitting[0]]
 
@@ -319,7 +319,7 @@ def _keep(folder: str, identity: str, text: str, name: str | None) -> None:
     if name is not None:
         described = json.loads(text)
         described[KEY]["host"] = name
-        text = dumped(described)
+        text = to_json(described)
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.part", path)

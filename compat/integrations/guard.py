@@ -96,9 +96,9 @@ def enforce(report: Report | None, level: str) -> Report | None:
         return None
     found = hits(report)
     if found:
-        from compat.output.terminal import rendered
+        from compat.output.terminal import render_text
 
-        print(rendered(replace(report, findings=found, notes=()), title="compat"), file=sys.stderr, flush=True)
+        print(render_text(replace(report, findings=found, notes=()), title="compat"), file=sys.stderr, flush=True)
     if level != "warn" and exit_code(found, level):
         raise KnownBad(report, found[0])
     return report
@@ -135,14 +135,14 @@ def _report(command: tuple[str, ...] | None, workload: Workload, options: Mappin
     from compat.api.report import machine_report
     from compat.machine.interpreter import running_target
     from compat.rules.compiled import open_matrix
-    from compat.workload.launch import merge
+    from compat.workload.launch import merge_workloads
 
     chosen = options_of("doctor", command, options)
     try:
         matrix = open_matrix(chosen.values.get("rules", ()))
         machine = read_machine(running_target(), matrix)
         known = machine.environment.workload or Workload()
-        environment = replace(machine.environment, workload=merge(workload, known), started=True)
+        environment = replace(machine.environment, workload=merge_workloads(workload, known), started=True)
         return DisplayedReport(*values_of(machine_report(environment, chosen, matrix, machine.notes)))
     except Exception as problem:  # a guard that cannot check reports that, so that it is not mistaken for a passed check
         if level != "warn":

@@ -19,7 +19,7 @@ from compat.model import Report, Workload
 from compat.records import replace
 from compat.workload.arguments import apply_all
 from compat.workload.draft import Draft
-from compat.workload.launch import from_variables, merge
+from compat.workload.launch import from_variables, merge_workloads
 from compat.workload.trainers import trainer_of
 
 _ARGUMENTS = "the trainer's arguments"
@@ -59,7 +59,7 @@ def workload_of(args: Any, model: Any = None) -> Workload:
     launched = from_variables(os.environ)
     if launched.launcher is None and stated.processes == 1:
         stated = replace(stated, launcher="python")
-    return merge(stated, launched)
+    return merge_workloads(stated, launched)
 
 
 def _model_facts(draft: Draft, model: object) -> None:

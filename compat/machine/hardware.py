@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 import sys
 
-from compat.machine.system import MISMATCHED, Hardware, filled, first_text, in_container, read_toolkit, system_program, under
+from compat.machine.system import (
+    MISMATCHED,
+    Hardware,
+    first_text,
+    in_container,
+    merge_hardware,
+    path_below,
+    read_toolkit,
+    system_program,
+)
 from compat.model import Accelerator
 from compat.records import replace
 
@@ -40,7 +49,7 @@ def read_hardware(
         return _apple()
     program = system_program("nvidia-smi", root)
     found = _nvidia(program, root, bindings) if program or _driver_signs(root) else Hardware()
-    if os.path.exists(under(root, "/sys/class/kfd")):
+    if os.path.exists(path_below(root, "/sys/class/kfd")):
         found = _with_amd(found, root)
     if found == Hardware():
         found = _nothing_found(root)
@@ -60,21 +69,24 @@ def _driver_signs(root: str) -> bool:
     if os.name == "nt":
         return os.path.exists(os.path.join(os.environ.get("WINDIR", "C:/Windows"), "System32", "nvml.dll"))
     paths = ("/dev/nvidiactl", f"{_KERNEL_DRIVER}/version", "/etc/nv_tegra_release")
-    if any(os.path.exists(under(root, path)) for path in paths):
+    if any(os.path.exists(path_below(root, path)) for path in paths):
         return True
-    if os.path.exists(under(root, "/dev/dxg")) and os.path.exists(under(root, f"{_WSL_LIBRARY}/{_LIBRARY}")):
+    if os.path.exists(path_below(root, "/dev/dxg")) and os.path.exists(path_below(root, f"{_WSL_LIBRARY}/{_LIBRARY}")):
         return True
-    return any(os.path.lexists(under(root, f"{folder}/{_LIBRARY}")) for folder in _LIBRARY_FOLDERS) or _board(root) is not None
+    return (
+        any(os.path.lexists(path_below(root, f"{folder}/{_LIBRARY}")) for folder in _LIBRARY_FOLDERS)
+        or _board(root) is not None
+    )
 
 
 def _nvidia(program: str | None, root: str, bindings: Callable[[], Nvml | None] | None) -> Hardware:
     found = _through_nvml(root, bindings)
     if found.accelerators is None and found.driver_state is None and program:
-        from compat.machine.nvidia_smi import ask
+        from compat.machine.nvidia_smi import query_nvidia_smi
 
-        found = filled(found, ask(program))
+        found = merge_hardware(found, query_nvidia_smi(program))
     if found.accelerators is None:
-        found = filled(found, _from_proc(root))
+        found = merge_hardware(found, _from_proc(root))
     board = _board(root)
     if board is not None:
         found = _named_after_board(found, board)
@@ -96,8 +108,8 @@ def _through_nvml(root: str, bindings: Callable[[], Nvml | None] | None) -> Hard
 
 def _from_proc(root: str) -> Hardware:
     """Read version and models from the loaded kernel module; it reports neither capability nor memory."""
-    driver = parse_module_version(first_text(under(root, f"{_KERNEL_DRIVER}/version")))
-    folder = under(root, f"{_KERNEL_DRIVER}/gpus")
+    driver = parse_module_version(first_text(path_below(root, f"{_KERNEL_DRIVER}/version")))
+    folder = path_below(root, f"{_KERNEL_DRIVER}/gpus")
     try:
         texts = [first_text(f"{folder}/{slot}/information") for slot in sorted(os.listdir(folder))]
     except OSError:
@@ -105,7 +117,7 @@ def _from_proc(root: str) -> Hardware:
     read = [(device, _field(text, "Device Minor")) for text in texts if (device := parse_information(text)) is not None]
     if read and in_container(root):
         # the kernel lists the host's devices; those without a device node are not passed to the container
-        given = [(device, minor) for device, minor in read if os.path.exists(under(root, f"/dev/nvidia{minor or 'ctl'}"))]
+        given = [(device, minor) for device, minor in read if os.path.exists(path_below(root, f"/dev/nvidia{minor or 'ctl'}"))]
         if not given:
             return Hardware(driver=driver, notes=(_not_given(f" (the host has {len(read)} × {read[0][0].name})"),))
         read = given
@@ -141,7 +153,7 @@ def _field(text: str, name: str) -> str:
 
 def _board(root: str) -> str | None:
     """Return the name of an NVIDIA board (Jetson) from the device tree, or ``None``."""
-    model = first_text(under(root, _BOARD), 256).strip("\0 \n")
+    model = first_text(path_below(root, _BOARD), 256).strip("\0 \n")
     return model if "nvidia" in model.lower() or "jetson" in model.lower() else None
 
 
@@ -159,7 +171,7 @@ def _explained(found: Hardware, root: str) -> Hardware:
     if found.driver_state == MISMATCHED:
         versions = f"is {found.driver or 'of another version'}, its libraries are {installed or 'newer or older'}"
         return _noted(found, f"The loaded NVIDIA kernel module {versions}: reboot, or reload the module.")
-    if in_container(root) and not os.path.exists(under(root, "/dev/nvidiactl")):
+    if in_container(root) and not os.path.exists(path_below(root, "/dev/nvidiactl")):
         return _noted(replace(found, driver_state=None), _not_given(", although it contains NVIDIA's libraries"))
     bus = _pci(root)
     if bus and not any(vendor == _NVIDIA for vendor, _ in bus):
@@ -180,7 +192,7 @@ def _library_version(root: str) -> str | None:
     """Return the version in the target of the ``libnvidia-ml.so.1`` link: ``libnvidia-ml.so.550.54.15``."""
     for folder in _LIBRARY_FOLDERS:
         try:
-            target = os.readlink(under(root, f"{folder}/{_LIBRARY}"))
+            target = os.readlink(path_below(root, f"{folder}/{_LIBRARY}"))
         except (OSError, ValueError):
             continue
         version = parse_module_version(target.rpartition(".so.")[2])
@@ -196,7 +208,7 @@ def _with_amd(found: Hardware, root: str) -> Hardware:
     names = ", ".join(dict.fromkeys(device.name or "AMD" for device in devices))
     if found.accelerators:
         return _noted(found, f"Ignored because there are NVIDIA devices: {names}.")
-    if in_container(root) and not os.path.exists(under(root, "/dev/kfd")):
+    if in_container(root) and not os.path.exists(path_below(root, "/dev/kfd")):
         return _noted(found, _not_given(f" (the host has {names})"))
     return replace(found, accelerators=devices)
 
@@ -223,7 +235,7 @@ def _without_driver(root: str) -> str | None:
     for vendor, place in _pci(root):
         if vendor not in (_NVIDIA, _AMD):
             continue
-        kind = first_text(under(root, f"/sys/bus/pci/devices/{place}/class"), 16)[:4]
+        kind = first_text(path_below(root, f"/sys/bus/pci/devices/{place}/class"), 16)[:4]
         if kind in ("0x03", "0x12") or (not kind and vendor == _NVIDIA):
             return "an NVIDIA GPU" if vendor == _NVIDIA else "an AMD GPU"
     return None
@@ -235,7 +247,7 @@ def _pci(root: str) -> list[tuple[str, str]]:
     Its first column holds the bus in eight bits, the device in five and the function in three; the domain is not in it.
     """
     found = []
-    for line in first_text(under(root, "/proc/bus/pci/devices"), 1 << 18).splitlines():
+    for line in first_text(path_below(root, "/proc/bus/pci/devices"), 1 << 18).splitlines():
         fields = line.split(None, 2)
         try:
             place = int(fields[0], 16)
@@ -260,7 +272,7 @@ _LOCAL_HEAPS = ("1", "2")
 
 def read_amd(root: str = "/") -> tuple[Accelerator, ...]:
     """Return every AMD compute device, in the kernel's order; empty if there is none or the driver is not loaded."""
-    folder = under(root, _NODES)
+    folder = path_below(root, _NODES)
     try:
         nodes = sorted(os.listdir(folder), key=lambda name: (len(name), name))
     except OSError:
@@ -275,7 +287,7 @@ def _device(root: str, node: str) -> Accelerator | None:
     if gfx is None:
         return None  # a CPU-only node
     minor = properties.get("drm_render_minor", "")
-    place = under(root, f"/sys/class/drm/renderD{minor}/device/product_name")
+    place = path_below(root, f"/sys/class/drm/renderD{minor}/device/product_name")
     name = first_text(place, 256).strip() if minor.isdecimal() else ""
     memory = None if gfx in _SHARED_MEMORY else _memory(node)
     return Accelerator(vendor="amd", name=name or f"AMD {gfx}", gfx=gfx, memory_mib=memory)

@@ -6,7 +6,7 @@ import os
 import sys
 
 from compat.errors import InputError, Undecided
-from compat.files import regular
+from compat.files import regular_path
 from compat.machine.metadata import INDEX, installer_of, read_distribution
 from compat.model import Distribution, Environment, Source, normalized
 from compat.records import record, replace
@@ -180,7 +180,7 @@ def _environment(path: str) -> Target:
 def _virtual(path: str) -> Target:
     """Read a virtual environment; its ``pyvenv.cfg`` states the version and whether system packages are visible."""
     settings: dict[str, str] = {}
-    with open(regular(os.path.join(path, "pyvenv.cfg")), encoding="utf-8", errors="replace") as file:
+    with open(regular_path(os.path.join(path, "pyvenv.cfg")), encoding="utf-8", errors="replace") as file:
         for line in file:
             key, equals, value = line.partition("=")
             if equals:
@@ -201,7 +201,7 @@ def _interpreter(path: str) -> Target:
     environment = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         return _virtual(environment)
-    with open(regular(path), "rb") as file:
+    with open(regular_path(path), "rb") as file:
         start = file.read(4)
     if start[:2] == b"#!":
         real = behind_shim(path, os.environ)
@@ -242,7 +242,7 @@ def _version_near(prefix: str, folder: str) -> str | None:
     short = _version_in_path(folder)
     header = f"{prefix}/include/python{short}/patchlevel.h"
     try:
-        with open(regular(header), encoding="utf-8", errors="replace") as file:
+        with open(regular_path(header), encoding="utf-8", errors="replace") as file:
             for line in file:
                 if line.startswith("#define PY_VERSION "):
                     return line.split('"')[1].rstrip("+")
@@ -314,7 +314,7 @@ def behind_shim(path: str, variables: Mapping[str, str]) -> str | None:
     chosen = variables.get("PYENV_VERSION", "").split(":")
     if not chosen[0]:
         try:
-            with open(regular(os.path.join(root, "version")), encoding="utf-8", errors="replace") as file:
+            with open(regular_path(os.path.join(root, "version")), encoding="utf-8", errors="replace") as file:
                 chosen = file.read(4096).split()
         except (OSError, InputError):
             return None

@@ -197,7 +197,7 @@ OF_SOURCE = ("vcs", "directory", "url", "nightly")
 """Kinds of source whose modules may differ from those of any release."""
 
 
-def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -> Distribution:
+def apply_detectors(copy: Distribution, folders: Sequence[str], detectors: Detectors) -> Distribution:
     """Add the result of every detector for a distribution to its source.
 
     Releases from an index or conda are skipped: the version determines their contents. Unreadable files give no result.
@@ -212,7 +212,7 @@ def detected(copy: Distribution, folders: Sequence[str], detectors: Detectors) -
     return replace(copy, source=Source(copy.source.kind, {**copy.source.details, "contains": answers}))
 
 
-def located(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
+def with_module_folder(copy: Distribution, folders: Sequence[str], tops: Mapping[str, str]) -> Distribution:
     """Add the folder of its modules if a distribution was installed from source; ``tops``: module → distribution."""
     if copy.source is None or copy.source.kind not in OF_SOURCE:
         return copy

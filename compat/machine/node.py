@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
-from compat.machine.system import filesystem_of, first_text, in_container, under
+from compat.machine.system import filesystem_of, first_text, in_container, path_below
 from compat.records import record
 
 KEY = "node"
@@ -134,7 +134,7 @@ def probed_of(value: Mapping[str, object]) -> Probed:
 def read_node(folders: Sequence[str], variables: Mapping[str, str], root: str = "/") -> Node:
     """Read this node; ``folders`` is the interpreter's path, of which the first ``site-packages`` is identified."""
     folder = next((each for each in folders if each.rstrip(os.sep).endswith("-packages")), None)
-    mounts = first_text(under(root, "/proc/self/mountinfo"))
+    mounts = first_text(path_below(root, "/proc/self/mountinfo"))
     container = next((variables[name] for name in _CONTAINERS if variables.get(name)), None)
     return Node(
         host=variables.get("SLURMD_NODENAME") or platform.node() or "unknown",
@@ -159,7 +159,7 @@ def _names(path: str) -> list[str] | None:
 
 def _interfaces(root: str) -> tuple[Interface, ...] | None:
     """Return interfaces that are up (``/sys/class/net``); ``type`` is the kernel's ARPHRD number: 1 Ethernet, 32 InfiniBand."""
-    base = under(root, "/sys/class/net")
+    base = path_below(root, "/sys/class/net")
     names = _names(base)
     if names is None:
         return None
@@ -176,7 +176,7 @@ def _interfaces(root: str) -> tuple[Interface, ...] | None:
 
 
 def _rdma(root: str) -> tuple[RdmaPort, ...]:
-    base = under(root, "/sys/class/infiniband")
+    base = path_below(root, "/sys/class/infiniband")
     found = []
     for device in _names(base) or ():
         for port in _names(f"{base}/{device}/ports") or ():
@@ -197,7 +197,7 @@ def _memlock() -> int | None:
 
 
 def _hugepages(root: str) -> int | None:
-    for line in first_text(under(root, "/proc/meminfo")).splitlines():
+    for line in first_text(path_below(root, "/proc/meminfo")).splitlines():
         name, _, value = line.partition(":")
         if name == "HugePages_Total" and value.strip().isdecimal():
             return int(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware, filled
+from compat.machine.system import MISMATCHED, NOT_LOADED, Hardware, merge_hardware
 from compat.model import Accelerator
 from compat.records import replace
 
@@ -193,20 +193,20 @@ def _with_messages(found: Hardware, text: str) -> Hardware:
     return replace(found, accelerators=accelerators, driver_state=state, notes=tuple(notes))
 
 
-def ask(program: str, seconds: float = 15.0) -> Hardware:
+def query_nvidia_smi(program: str, seconds: float = 15.0) -> Hardware:
     """Run ``nvidia-smi``: its query for the devices, then its table for the highest CUDA and missing values."""
     found = Hardware()
     for fields in (FIELDS, tuple(field for field in FIELDS if field != "compute_cap")):
         text, problem = _output([program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader"], seconds)
         if problem:
-            return filled(found, Hardware(notes=(problem,)))
+            return merge_hardware(found, Hardware(notes=(problem,)))
         found = parse_query(text, fields)
         if found.accelerators is not None or found.driver_state:
             break
     if found.driver_state:
         return found
     text, problem = _output([program], seconds)
-    return filled(found, Hardware(notes=(problem,)) if problem else parse_table(text))
+    return merge_hardware(found, Hardware(notes=(problem,)) if problem else parse_table(text))
 
 
 def _output(command: Sequence[str], seconds: float) -> tuple[str, str | None]:

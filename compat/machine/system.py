@@ -44,7 +44,7 @@ def read_system(root: str = "/") -> System:
     )
 
 
-def under(root: str, path: str) -> str:
+def path_below(root: str, path: str) -> str:
     """Return an absolute path as seen below ``root``."""
     return path if root == "/" else root.rstrip("/") + path
 
@@ -62,7 +62,7 @@ def on_path(program: str, variables: Mapping[str, str], root: str) -> str | None
     """Find a program on ``PATH`` (of the given variables, not of this process)."""
     ending = ".exe" if os.name == "nt" else ""
     for folder in variables.get("PATH", "").split(os.pathsep):
-        path = under(root, f"{folder}/{program}{ending}")
+        path = path_below(root, f"{folder}/{program}{ending}")
         if os.path.isabs(folder) and os.access(path, os.X_OK):
             return path
     return None
@@ -81,7 +81,7 @@ def system_program(program: str, root: str) -> str | None:
         program = f"{program}.exe"
     else:
         folders = _SYSTEM_FOLDERS
-    paths = (under(root, f"{folder}/{program}") for folder in folders)
+    paths = (path_below(root, f"{folder}/{program}") for folder in folders)
     return next((path for path in paths if os.access(path, os.X_OK) and os.path.isfile(path)), None)
 
 
@@ -95,13 +95,13 @@ def machine(variables: Mapping[str, str]) -> str | None:
 
 def wsl(root: str = "/") -> str | None:
     """Return ``wsl2`` or ``wsl1`` if the kernel is that of WSL, else ``None``."""
-    release = first_text(under(root, "/proc/sys/kernel/osrelease"), 256).lower()
+    release = first_text(path_below(root, "/proc/sys/kernel/osrelease"), 256).lower()
     if "wsl2" in release or "microsoft-standard" in release:
         return "wsl2"
     if "microsoft" in release:
         return "wsl1"
     # a custom kernel may have another name; the interface to Windows exists all the same
-    return "wsl2" if release and os.path.exists(under(root, "/proc/sys/fs/binfmt_misc/WSLInterop")) else None
+    return "wsl2" if release and os.path.exists(path_below(root, "/proc/sys/fs/binfmt_misc/WSLInterop")) else None
 
 
 def glibc() -> str | None:
@@ -115,9 +115,9 @@ def glibc() -> str | None:
 
 def in_container(root: str = "/") -> bool | None:
     """Whether this runs in a container, by marker files of container engines or the file system of the root."""
-    if any(os.path.exists(under(root, mark)) for mark in _CONTAINER_MARKS):
+    if any(os.path.exists(path_below(root, mark)) for mark in _CONTAINER_MARKS):
         return True
-    kind = filesystem_of("/", first_text(under(root, "/proc/self/mountinfo")))
+    kind = filesystem_of("/", first_text(path_below(root, "/proc/self/mountinfo")))
     if kind in _LAYERED:
         return True
     return False if kind in _ON_DISK else None
@@ -150,7 +150,7 @@ def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | N
     for name in ("CUDA_HOME", "CUDA_PATH"):
         home = variables.get(name)
         if home:
-            version = toolkit_version(under(root, home))
+            version = toolkit_version(path_below(root, home))
             return version, None if version else f"{name} is {home}, which has no CUDA toolkit with a version file."
     nvcc = on_path("nvcc", variables, root)
     if nvcc:
@@ -158,7 +158,7 @@ def read_toolkit(variables: Mapping[str, str], root: str = "/") -> tuple[str | N
             version = toolkit_version(os.path.dirname(os.path.dirname(program)))
             if version:
                 return version, None
-    return toolkit_version(under(root, "/usr/local/cuda")), None
+    return toolkit_version(path_below(root, "/usr/local/cuda")), None
 
 
 def toolkit_version(folder: str) -> str | None:
@@ -213,7 +213,7 @@ class Hardware:
     notes: tuple[str, ...] = ()
 
 
-def filled(first: Hardware, second: Hardware) -> Hardware:
+def merge_hardware(first: Hardware, second: Hardware) -> Hardware:
     """Return the first reading with unknown fields filled from the second, and the notes of both."""
     return Hardware(
         accelerators=second.accelerators if first.accelerators is None else first.accelerators,
@@ -241,7 +241,7 @@ _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH")
 _ALWAYS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "HSA_OVERRIDE_GFX_VERSION")
 
 
-def relevant(variables: Mapping[str, str], asked: Sequence[str]) -> dict[str, str | None]:
+def relevant_variables(variables: Mapping[str, str], asked: Sequence[str]) -> dict[str, str | None]:
     """Return the variables to report, by name; ``None`` for unset ones that rules depend on (``asked``)."""
     found: dict[str, str | None] = {
         name: value

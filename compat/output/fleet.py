@@ -9,7 +9,7 @@ from compat.checks.fleet import STACK, Fleet, Judged
 from compat.errors import printable
 from compat.model import Environment, Finding
 from compat.output.markdown import escaped, finding_blocks
-from compat.output.terminal import finding_lines, seen_rows, sign_of, summary, wrapped
+from compat.output.terminal import finding_lines, seen_rows, sign_of, summary, wrap_text
 from compat.records import record, replace
 
 _HOSTS = 60
@@ -107,27 +107,27 @@ def fleet_text(fleet: Fleet, ranged: Ranged) -> str:
     screen = screen_of(fleet, ranged)
     lines = [f"  {screen.headline}"]
     for number, row in enumerate(screen.groups, 1):
-        lines += ["", *wrapped(shortened(row.nodes), f"  group {number:<3} ", " " * 12)]
+        lines += ["", *wrap_text(shortened(row.nodes), f"  group {number:<3} ", " " * 12)]
         for text in row.texts:
-            lines += wrapped(text, " " * 12, " " * 12)
+            lines += wrap_text(text, " " * 12, " " * 12)
     if screen.others:
-        lines += ["", *wrapped(shortened(screen.others), "  ", "  ")]
+        lines += ["", *wrap_text(shortened(screen.others), "  ", "  ")]
     for shown in screen.findings[:_IN_FULL]:
         finding = replace(shown.finding, here=shortened(shown.finding.here))
         lines += ["", *finding_lines(finding)]
-        lines += wrapped(shortened(shown.where), "    on        ", " " * 14) if shown.where else []
+        lines += wrap_text(shortened(shown.where), "    on        ", " " * 14) if shown.where else []
     brief = screen.findings[_IN_FULL : _IN_FULL + _IN_BRIEF]
     lines += [""] if brief else []
     for shown in brief:
         on = shown.where or shown.finding.here.partition("; ")[0]
-        lines += wrapped(f"{shown.finding.title} ({shown.finding.rule})", f"  {sign_of(shown.finding)} ", "    ")
-        lines += wrapped(shortened(on), "    on        ", " " * 14)
+        lines += wrap_text(f"{shown.finding.title} ({shown.finding.rule})", f"  {sign_of(shown.finding)} ", "    ")
+        lines += wrap_text(shortened(on), "    on        ", " " * 14)
     more = len(screen.findings) - _IN_FULL - _IN_BRIEF
     lines += ["", f"  and {more} more findings (--format html or json has all of them)"] if more > 0 else []
     remarks = screen.remarks[:_IN_FULL]
     lines += [""] if remarks else []
     for name, text in remarks:
-        lines += wrapped(shortened(text), f"  {name:<9} ", " " * 12)
+        lines += wrap_text(shortened(text), f"  {name:<9} ", " " * 12)
     more = len(screen.remarks) - len(remarks)
     lines += [f"  and {more} more notes (--format html or json has all of them)"] if more else []
     lines += ["", "  " + screen.summary]

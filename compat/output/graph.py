@@ -37,7 +37,7 @@ def graph_of(finding: Finding, environment: Environment) -> Graph | None:
     return Graph(nodes, requires_among(environment, frozenset(finding.packages)))
 
 
-def holding(name: str, versions: Iterable[tuple[str, str]], requirements: Iterable[Requires]) -> Graph:
+def requirement_graph(name: str, versions: Iterable[tuple[str, str]], requirements: Iterable[Requires]) -> Graph:
     """Return a package with its direct and transitive dependents and its own requirements.
 
     Requirements of extras are left out, since requested extras are not recorded.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compat.formats.edit.changes import Change
 from compat.formats.registry import Commands
 from compat.model import Finding, Fix
-from compat.output.terminal import flags_for, wrapped
+from compat.output.terminal import flags_for, wrap_text
 from compat.repair.plan import Plan, actions, reason_of
 from compat.repair.problem import family
 from compat.tables.stacks import Stack
@@ -23,7 +23,7 @@ def shown_plan(
     """Render a plan for an environment with these errors; ``target`` is what for, ``questions`` are possible errors."""
     lines = [*_lines(plan, errors, commands, target, notes, explained)]
     for each in questions:
-        lines += wrapped(f"{each.title} ({each.rule})", "  possible  ", " " * 12)
+        lines += wrap_text(f"{each.title} ({each.rule})", "  possible  ", " " * 12)
         lines.append(f"            settle with {flags_for(each.unknown)}")
     return "\n".join(lines) + "\n"
 
@@ -33,7 +33,7 @@ def _lines(
     explained: bool,
 ) -> Iterator[str]:  # fmt: skip
     if target:
-        yield from wrapped("; ".join(target), "  target    ", "            ")
+        yield from wrap_text("; ".join(target), "  target    ", "            ")
     yield from (f"  note      {note}" for note in notes)
     if not errors and not plan.changes and not plan.core and not plan.refused:
         yield "Nothing to fix: no known error applies here."
@@ -111,7 +111,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         moved = move(each)
         yield f"  {each.name:{width}}  {moved:{versions}}".rstrip()
         if explained and each.why:
-            yield from wrapped(each.why, "      because ", "              ")
+            yield from wrap_text(each.why, "      because ", "              ")
     yield from (f"  rebuild   {each.name} {each.after}: {each.why}" for each in plan.rebuilt)
     built = (f"{each.name} {each.after}" for each in named if each.name in plan.compiled)
     yield from (f"  build     {each}: it has no wheel, and is compiled against the installed torch" for each in built)
@@ -120,7 +120,7 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
     yield f"  checked   {checked_by(plan)}"
     yield from (f"  assumed   {name}: {text}" for name, text in plan.assumed.items())
     if plan.next_best is not None:
-        yield from wrapped(plan.next_best.text, "  next best ", "            ")
+        yield from wrap_text(plan.next_best.text, "  next best ", "            ")
     if explained:
         yield from (f"  policy    {text}" for text in plan.policies)
 
@@ -131,7 +131,7 @@ def _along(changes: Sequence[Change]) -> Iterator[str]:
     words = [f"{each.name} {each.after or 'removed'}" for each in ordered[:_ALONG]]
     if len(ordered) > _ALONG:
         words.append(f"and {len(ordered) - _ALONG} more (--format json lists them)")
-    yield from wrapped(", ".join(words), "  also      ", "            ") if words else ()
+    yield from wrap_text(", ".join(words), "  also      ", "            ") if words else ()
 
 
 def proof_of(plan: Plan, errors: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Outcome, Report
 from compat.output.github import fix_of, in_source, lines_of, named_file, one_line, source_root
-from compat.output.stream import dumped
+from compat.output.stream import to_json
 from compat.redact import redacted
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -34,7 +34,7 @@ def sarif_text(outcomes: Sequence[Outcome]) -> str:
     """Render the outcomes as a SARIF 2.1.0 log."""
     from compat import __version__
 
-    return dumped(sarif(outcomes, __version__))
+    return to_json(sarif(outcomes, __version__))
 
 
 def sarif(outcomes: Sequence[Outcome], version: str) -> dict[str, Any]:

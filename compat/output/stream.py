@@ -32,10 +32,10 @@ def emit(text: str, *, utf_8: bool = False) -> None:
 
 def emit_json(value: object) -> None:
     """Print a JSON value, indented, with its keys in their order."""
-    emit(dumped(value))
+    emit(to_json(value))
 
 
-def dumped(value: object) -> str:
+def to_json(value: object) -> str:
     """Return indented JSON for standard output. JSON is UTF-8: for another output encoding, and for lone surrogates,
     all non-ASCII characters are escaped.
     """

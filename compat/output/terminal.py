@@ -9,7 +9,7 @@ from compat.errors import printable
 from compat.model import Environment, Finding, Fix, Report
 from compat.output.stream import encoding, is_utf_8
 from compat.redact import redacted
-from compat.rules.facts import comparable, counted
+from compat.rules.facts import comparable, device_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _PARTS = ("service ", "stage ")
 _SIGNS = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("·", "-"), "possible": ("?", "?")}
 
 
-def rendered(
+def render_text(
     report: Report,
     title: str | None = None,
     label: str | None = None,
@@ -44,7 +44,7 @@ def rendered(
         supported = driver_cuda if environment.driver == report.environment.driver else None
         lines += [*([""] if number else []), *([f"  {name}"] if name else [])]
         for row, text in seen_rows(environment, label, supported):
-            lines += wrapped(text, f"  {row:<10}", " " * 12)
+            lines += wrap_text(text, f"  {row:<10}", " " * 12)
     certain = [finding for finding in report.findings if finding.verdict == "hit"]
     open_questions = [finding for finding in report.findings if finding.verdict != "hit"]
     for alike in _grouped(certain):
@@ -54,7 +54,7 @@ def rendered(
     if report.notes:
         lines.append("")
         for note in report.notes:
-            lines += wrapped(note, "  note      ", " " * 12)
+            lines += wrap_text(note, "  note      ", " " * 12)
     lines += ["", "  " + (summary(certain, open_questions) or nothing)]
     return _encodable("\n".join(map(printable, lines)))
 
@@ -82,7 +82,7 @@ def _gpus(environment: Environment, driver_cuda: str | None) -> str:
         parts.append("none")
     elif environment.accelerators:
         names = [_device(device) for device in environment.accelerators]
-        parts += counted(environment.accelerators, names)
+        parts += device_counts(environment.accelerators, names)
     if environment.driver:
         parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
     if environment.cuda_toolkit:
@@ -133,12 +133,12 @@ def _workload(environment: Environment) -> str:
 
 def _question(finding: Finding, read_from: str | None) -> list[str]:
     """Render an open question in brief: the possible problem, and the facts that would settle it."""
-    lines = [*wrapped(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
+    lines = [*wrap_text(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
     if finding.here:
-        lines += wrapped(finding.here, "    applies because ", " " * 14)
-    lines += wrapped(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
+        lines += wrap_text(finding.here, "    applies because ", " " * 14)
+    lines += wrap_text(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
     more = " (see compat rules show)" if finding.origin == "rule" else ""
-    return [*lines, *wrapped(finding.rule + more, "    rule      ", " " * 14)]
+    return [*lines, *wrap_text(finding.rule + more, "    rule      ", " " * 14)]
 
 
 def _grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -158,18 +158,18 @@ def finding_lines(finding: Finding, read_from: str | None = None, others: Sequen
 
     Of ``others``, which say the same, only the places and the reasons why they apply are shown.
     """
-    lines = wrapped(finding.title, f"  {sign_of(finding)} ", "    ")
-    lines += wrapped(finding.why, "    ", "    ")
+    lines = wrap_text(finding.title, f"  {sign_of(finding)} ", "    ")
+    lines += wrap_text(finding.why, "    ", "    ")
     at = None
     for each in (finding, *others):
         for name, text in places_of(each, read_from):
             if (name, text) != at:
-                lines += wrapped(text, f"    {name:<10}", " " * 14)
+                lines += wrap_text(text, f"    {name:<10}", " " * 14)
             at = (name, text) if name == "at" else at
         if each.here:
-            lines += wrapped(each.here, "    applies because ", " " * 14)
+            lines += wrap_text(each.here, "    applies because ", " " * 14)
     if finding.verdict != "hit" and finding.unknown:
-        lines += wrapped(flags_for(finding.unknown), "    settle    ", " " * 14)
+        lines += wrap_text(flags_for(finding.unknown), "    settle    ", " " * 14)
     for position, fix in enumerate(finding.fixes):
         lines += _fix(fix, "or" if position else "fix")
     for address in finding.evidence[:1]:
@@ -179,7 +179,7 @@ def finding_lines(finding: Finding, read_from: str | None = None, others: Sequen
 
 
 def _where(finding: Finding, read_from: str | None) -> list[str]:
-    return [line for name, text in places_of(finding, read_from) for line in wrapped(text, f"    {name:<10}", " " * 14)]
+    return [line for name, text in places_of(finding, read_from) for line in wrap_text(text, f"    {name:<10}", " " * 14)]
 
 
 def places_of(finding: Finding, read_from: str | None) -> list[tuple[str, str]]:
@@ -198,9 +198,9 @@ def places_of(finding: Finding, read_from: str | None) -> list[tuple[str, str]]:
 def _fix(fix: Fix, label: str) -> list[str]:
     head, indent = f"    {label:<10}", " " * 14
     if fix.command is None:
-        return wrapped(fix.text, head, indent)
+        return wrap_text(fix.text, head, indent)
     # commands are never wrapped, so that they can be pasted
-    return [f"{head}{fix.command}", *(wrapped(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
+    return [f"{head}{fix.command}", *(wrap_text(fix.text, indent + "# ", indent + "# ") if fix.text else [])]
 
 
 def summary(certain: list[Finding], open_questions: list[Finding]) -> str:
@@ -226,7 +226,7 @@ def width() -> int:
     return max(_NARROWEST, min(columns or _USUAL, _WIDEST))
 
 
-def wrapped(text: str, first: str, following: str) -> list[str]:
+def wrap_text(text: str, first: str, following: str) -> list[str]:
     """Wrap words to :func:`width` columns; a longer word gets a line of its own and is not broken.
 
     Credentials are redacted before, as the pattern of one may span several words."""

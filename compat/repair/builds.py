@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from compat.checks.requirements import CUDA_LIBRARIES
-from compat.checks.torch_build import INDEX, cuda_of, label_of, public
+from compat.checks.torch_build import INDEX, cuda_of, label_of, public_version
 from compat.index import Index
 from compat.model import Environment, Source
 from compat.repair.candidates import IndexUniverse, Release
@@ -55,7 +55,7 @@ class Flavours:
         releases = tuple(releases)
         there = {release.version for release in releases}
         known = [each for each in releases if "+" not in each.version or each.source is not None]  # from a pinned index
-        for plain, release in {public(each.version): each for each in known}.items():
+        for plain, release in {public_version(each.version): each for each in known}.items():
             for label in self._labels(name, plain):
                 version = f"{plain}+{label}"
                 if version != self._now(name) and version not in there:
@@ -86,14 +86,14 @@ class Flavours:
         label, now = release.version.partition("+")[2], self._now(release.name) or ""
         there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
-        return label == "cpu" or self._windows or (public(now) == public(release.version) and known)
+        return label == "cpu" or self._windows or (public_version(now) == public_version(release.version) and known)
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.
 
         Of CUDA builds only those of the installed release are assumed to be installable: see :meth:`needs`.
         """
-        plain = Release(release.name, public(release.version))
+        plain = Release(release.name, public_version(release.version))
         needs = self._base.needs([plain])[plain]
         if needs is None:
             return None
@@ -163,11 +163,11 @@ class Flavours:
         if self._processors:
             return ["cpu"]
         builds = self._builds(name, version)
-        here = now is not None and public(now) == version and now != version
+        here = now is not None and public_version(now) == version and now != version
         return [label_of(cuda) for cuda, default in builds if cuda and (here or not default)]
 
     def _default(self, name: str, version: str) -> str | None:
-        return next((label_of(cuda) for cuda, default in self._builds(name, public(version)) if default and cuda), None)
+        return next((label_of(cuda) for cuda, default in self._builds(name, public_version(version)) if default and cuda), None)
 
     def _builds(self, name: str, version: str) -> list[tuple[str, bool]]:
         """(CUDA version, whether it is the default) of the builds of a release; torchvision and torchaudio follow torch."""

@@ -248,7 +248,7 @@ def _version(text: str) -> Version:
     return Version(text)
 
 
-def parsed(version: str) -> Version | None:
+def parse_version(version: str) -> Version | None:
     """Parse a version; ``None`` if it is invalid."""
     try:
         return Version(version)

@@ -142,7 +142,7 @@ class Model:
     optimal: bool = True
 
 
-def best(problem: Clauses, deadline: float | None = None) -> Model | None:
+def cheapest_model(problem: Clauses, deadline: float | None = None) -> Model | None:
     """The cheapest model, ``None`` if none exists; past the deadline (monotonic seconds) the best one found so far.
 
     ``TimeoutError`` if the deadline passes before any model is found.

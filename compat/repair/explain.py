@@ -162,7 +162,7 @@ def conflict(solver: Solver, elsewhere: Collection[str] = ()) -> tuple[Origin, .
     return contradiction(solver.relaxation(strict=True, unread=solver.not_read.union(elsewhere)).clauses)
 
 
-def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
+def contradiction_text(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> tuple[str, ...]:
     """The text of a contradiction; the requirements of several releases of a package are merged into one statement."""
     groups: dict[object, list[Origin]] = {}
     for each in core:
@@ -170,7 +170,7 @@ def said(core: Iterable[Origin], opened: Mapping[str, tuple[Release, ...]]) -> t
     return tuple(_said_together(found, opened) for found in groups.values())
 
 
-def lacking(
+def why_unsatisfied(
     core: Iterable[Origin], problem: Problem, opened: Mapping[str, tuple[Release, ...]],
     published: Callable[[str], tuple[Release, ...]],
 ) -> tuple[str, ...]:  # fmt: skip
@@ -230,7 +230,9 @@ def _said_together(statements: list[Origin], opened: Mapping[str, tuple[Release,
     return f"{package}{','.join(filter(None, (lower, upper)))} requires {needed}"
 
 
-def relieving(problem: Problem, core: Iterable[Origin], solve: Callable[[Problem], Solution]) -> tuple[str, Solution] | None:
+def most_helpful_removal(
+    problem: Problem, core: Iterable[Origin], solve: Callable[[Problem], Solution]
+) -> tuple[str, Solution] | None:
     """The user requirement whose removal gives the cheapest plan without errors, and that plan; ``None`` if none does."""
     found = []
     for statement in core:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from compat.errors import InputError
 from compat.model import Distribution, Environment, Finding, Source, normalized, of_no_index
-from compat.repair.candidates import Release, parsed
+from compat.repair.candidates import Release, parse_version
 from compat.repair.problem import Policy, Problem
 from compat.repair.relaxation import Needs
 from compat.repair.target import Need, Target
@@ -102,7 +102,7 @@ def problem_of(
             continue
         if copy.name in current:
             twice.add(copy.name)
-        elif copy.version is not None and parsed(copy.version) is not None:
+        elif copy.version is not None and parse_version(copy.version) is not None:
             current[copy.name] = Release(copy.name, copy.version, source=copy.source if of_no_index(copy) else None)
     for name in twice:
         current.pop(name, None)
@@ -110,7 +110,7 @@ def problem_of(
     given = frozenset(copy.name for copy in environment.distributions or () if is_given(copy) and copy.name not in current)
     conda = {
         copy.name: copy.version for copy in environment.distributions or ()
-        if copy.name in given and copy.version is not None and parsed(copy.version) is not None
+        if copy.name in given and copy.version is not None and parse_version(copy.version) is not None
     }  # fmt: skip
     kept_names = {need.name for need in pins}
     unpinned = frozenset(name for name in current if listed is not None and not listed.get(name)) - kept_names

@@ -18,7 +18,15 @@ from compat.repair.builds import Flavours
 from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import IndexUniverse, Release
 from compat.repair.engine import ERRORS, LEVELS
-from compat.repair.explain import Contrast, conflict, lacking, next_best, reasons, relieving, said
+from compat.repair.explain import (
+    Contrast,
+    conflict,
+    contradiction_text,
+    most_helpful_removal,
+    next_best,
+    reasons,
+    why_unsatisfied,
+)
 from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
 from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
@@ -396,10 +404,16 @@ class Planner:
         if not core:
             return (), "", narrowed  # what was not read might contain a solution
         deadline = monotonic() + _RELIEF
-        eased = relieving(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
+        eased = most_helpful_removal(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
-        reasons_of_none = lacking(core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or ())
-        return (*said(core, solver.opened), *reasons_of_none, *others), "" if eased is None else eased[0], narrowed
+        reasons_of_none = why_unsatisfied(
+            core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or ()
+        )
+        return (
+            (*contradiction_text(core, solver.opened), *reasons_of_none, *others),
+            "" if eased is None else eased[0],
+            narrowed,
+        )
 
     def for_other_pythons(self, errors: Iterable[Finding]) -> tuple[str, ...]:
         """The newer releases of the packages of some errors that have wheels for other Pythons than the target's."""

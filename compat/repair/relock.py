@@ -51,7 +51,7 @@ class Relocked:
     refused: bool = False
 
 
-def relocked(
+def relock(
     path: str, content: bytes, how: Relocking, edits: Iterable[Edit], target: Target, *, requires_python: str | None,
     offline: bool = False,
 ) -> Relocked:  # fmt: skip

@@ -8,7 +8,7 @@ from time import monotonic
 from compat.model import normalized
 from compat.records import record, replace
 from compat.repair.candidates import Release, Universe
-from compat.repair.engine import ERRORS, LEVELS, Model, best
+from compat.repair.engine import ERRORS, LEVELS, Model, cheapest_model
 from compat.repair.problem import Problem
 from compat.repair.relaxation import OTHER, Forbidden, Needs, Relaxation
 from compat.repair.target import satisfies
@@ -80,7 +80,7 @@ class Solver:
             rounds += 1
             relaxation = self.relaxation()
             try:
-                model = best(relaxation.clauses, self._deadline)
+                model = cheapest_model(relaxation.clauses, self._deadline)
             except TimeoutError:
                 return self._of_what_was_read(relaxation, rounds)
             if model is None:
@@ -107,7 +107,7 @@ class Solver:
                 if what == OTHER or (release is not None and release not in self.needs):
                     relaxation.clauses.add((-atom,))
         try:
-            model = best(relaxation.clauses, monotonic() + _LAST)
+            model = cheapest_model(relaxation.clauses, monotonic() + _LAST)
         except TimeoutError:
             model = None
         if model is None:
@@ -237,7 +237,7 @@ class Solver:
         if model is not None and not model.optimal:
             return True
         try:
-            bound = best(self.relaxation(unread=self.not_read).clauses, monotonic() + _LAST)
+            bound = cheapest_model(self.relaxation(unread=self.not_read).clauses, monotonic() + _LAST)
         except TimeoutError:
             return True
         if model is None or bound is None:

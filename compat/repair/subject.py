@@ -66,7 +66,7 @@ def installed_by(
     :class:`InputError` if the file does not support any known Python.
     """
     asked = asked or Requested()
-    known, told = placed(known)
+    known, told = infer_platform(known)
     contexts = Contexts(listing, known, asked)
     if not contexts.platforms:
         raise InputError("does not support any known Python", listing.file)
@@ -91,7 +91,7 @@ def installed_by(
     return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection)
 
 
-def placed(known: Environment) -> tuple[Environment, tuple[str, ...]]:
+def infer_platform(known: Environment) -> tuple[Environment, tuple[str, ...]]:
     """The environment with its platform, and a description: as stated, else inferred from accelerators or this machine."""
     os_, machine, glibc = known.os, known.machine, known.glibc
     vendors = {each.vendor for each in known.accelerators or ()}

@@ -70,7 +70,7 @@ def question(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Rel
     """The question for a plan: its releases are pinned, and requirements that remain unmet are excluded."""
     conda = problem.of_conda & chosen.keys()
     gone = {name for name, release in chosen.items() if _elsewhere(release, index)} | conda
-    broken = list(unmet(problem, chosen, needs))
+    broken = list(unmet_requirements(problem, chosen, needs))
     missing = {name for name in broken if name not in chosen}
     asking = [(name, need) for name in gone for need in needs.get(chosen[name], EMPTY).get("", ())]
     wanted = [need for name, need in asking if name not in conda or need.name in chosen]
@@ -128,7 +128,7 @@ def is_partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[R
     return not problem.complete and any(need.name not in problem.current for found in listed for need in found)
 
 
-def unmet(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
+def unmet_requirements(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> Iterator[str]:
     """Packages that do not satisfy a requirement of another package or of the user."""
     for name, extra in active(problem, chosen, needs):
         for need in needs.get(chosen[name], EMPTY).get(extra, ()):

@@ -11,7 +11,7 @@ from itertools import permutations
 
 from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
-from compat.checks.questions import folded
+from compat.checks.questions import fold_questions
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -26,7 +26,7 @@ from compat.rules.facts import visible
 _INDEX = Source("index", {})
 
 
-def planned(environment: Environment, chosen: Mapping[str, Release]) -> Environment:
+def environment_after(environment: Environment, chosen: Mapping[str, Release]) -> Environment:
     """The environment after a plan; unchanged packages stay as they were read."""
     before = {copy.name: copy for copy in environment.distributions or ()}
     copies = []
@@ -60,7 +60,7 @@ def open_errors(environment: Environment, matrix: Matrix, ignored: Collection[st
     """The likeliest errors that depend on what is not known of the job, and are not fixed for that reason."""
     found = rules.judge(visible(environment), matrix)
     errors = (each for each in found if each.verdict == "possible" and each.severity == "error" and each.rule not in ignored)
-    shown, _ = folded(deduplicated(each for each in errors if not _is_about_version(each)))
+    shown, _ = fold_questions(deduplicated(each for each in errors if not _is_about_version(each)))
     return shown
 
 
@@ -90,7 +90,7 @@ class WholePlans:
         self._environment, self._matrix, self._ignored, self._warnings = environment, matrix, ignored, warnings
         self._current, self._unserved, self._known = current, unserved, known
         self._found: dict[frozenset[Release], tuple[Finding, ...]] = {}
-        there = planned(environment, current).distributions or ()
+        there = environment_after(environment, current).distributions or ()
         if found is not None and set(map(id, there)) == set(map(id, environment.distributions or ())):
             self._found[frozenset(current.values())] = found
 
@@ -100,7 +100,7 @@ class WholePlans:
         if key not in self._found:
             there = {(name, release.version) for name, release in chosen.items()}
             stays = (each for each in self._unserved if there.issuperset(each.packages.items()))
-            after = planned(self._environment, chosen)
+            after = environment_after(self._environment, chosen)
             self._found[key] = (*findings(after, self._matrix, self._ignored, self._known), *stays)
         return self._found[key]
 
@@ -185,5 +185,5 @@ class WholePlans:
             return False
         about = {name: release for name, release in chosen.items() if name in finding.packages or name == "torch"}
         suspects = frozenset(finding.packages) if finding.origin == "surface" else frozenset[str]()
-        found = derived_findings(visible(planned(self._environment, about)), suspects)
+        found = derived_findings(visible(environment_after(self._environment, about)), suspects)
         return any(each.rule == finding.rule and each.verdict == "hit" for each in found)

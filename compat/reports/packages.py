@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from compat.formats.conda_spec import distribution_name
-from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
+from compat.formats.requirements.requirement import Unnamed, parse_editable, parse_requirement
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import replace
 from compat.reports.findings import LISTED, WRITTEN, Findings
@@ -153,7 +153,7 @@ def _frozen_row(text: str, noted: tuple[str, str] | None) -> Distribution | None
     if not _DIRECT.match(text):
         return None
     try:
-        row = editable(text.partition(" ")[2]) if text.startswith("-") else parse_requirement(text)
+        row = parse_editable(text.partition(" ")[2]) if text.startswith("-") else parse_requirement(text)
     except Unnamed as problem:
         if noted is None:
             return None

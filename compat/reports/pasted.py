@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
-from compat.machine.system import relevant
+from compat.machine.system import relevant_variables
 from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
 from compat.reports.fields import read_fields
@@ -90,7 +90,7 @@ def merged(found: Findings) -> tuple[Environment, tuple[str, ...]]:
         if len(set(given)) > 1:
             notes.append(f"{name} is given with different values; none is used")
     same = {name: given[0] for name, given in found.variables.items() if len(set(given)) == 1}
-    variables = {name: value for name, value in relevant(same, ()).items() if value is not None}
+    variables = {name: value for name, value in relevant_variables(same, ()).items() if value is not None}
     distributions = [each for name, mentions in found.packages.items() for each in _distributions(name, mentions, notes)]
     workload = found.workloads[0] if len({repr(each) for each in found.workloads}) == 1 else None
     if len(found.workloads) > 1 and workload is None:

@@ -14,7 +14,7 @@ from compat.records import record, replace
 from compat.reports.findings import ONE_KIND, PHYSICAL, SAID, VISIBLE, Findings
 from compat.reports.lines import Line
 from compat.reports.words import MOST_DEVICES, device, is_gpu, short_version, vendor_of, version_at
-from compat.workload.draft import UNKNOWN, whole
+from compat.workload.draft import UNKNOWN, parse_count
 from compat.workload.launch_config import LaunchConfig
 
 # --- NVIDIA's: nvidia-smi (table, list, query, -q), nvcc --version; also sglang's list of GPUs
@@ -294,7 +294,7 @@ def _typed(settings: dict[str, Any]) -> dict[str, Any]:
         table = settings.get(key)
         if isinstance(table, dict):
             settings[key] = {name: value for name, value in table.items() if isinstance(value, (str, int, bool, type(None)))}
-    if whole((settings.get("fsdp_config") or {}).get("fsdp_version")) not in (1, 2):
+    if parse_count((settings.get("fsdp_config") or {}).get("fsdp_version")) not in (1, 2):
         (settings.get("fsdp_config") or {}).pop("fsdp_version", None)
     return settings
 

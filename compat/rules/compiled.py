@@ -12,7 +12,7 @@ import os
 
 from compat.files import read_table
 from compat.model import EMPTY
-from compat.records import quick, record, values_of
+from compat.records import create_unchecked, record, values_of
 from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
@@ -22,7 +22,7 @@ from compat.rules.rule import (
     Rule,
     Signature,
     from_plain,
-    plain,
+    to_plain,
 )
 from compat.versions import Key, contains, key_of
 
@@ -252,10 +252,10 @@ def _plain(rule: Rule) -> tuple[Any, ...]:
     for name, _ in _PARTS:
         fields[name] = tuple(map(values_of, fields[name]))
     at = tuple(FixTemplate.__annotations__).index("when")
-    fields["fixes"] = tuple((*each[:at], tuple(map(plain, each[at])), *each[at + 1 :]) for each in fields["fixes"])
+    fields["fixes"] = tuple((*each[:at], tuple(map(to_plain, each[at])), *each[at + 1 :]) for each in fields["fixes"])
     for name in ("packages", "when"):
-        fields[name] = tuple(map(plain, fields[name]))
-    fields["unless"] = tuple(tuple(map(plain, group)) for group in fields["unless"])
+        fields[name] = tuple(map(to_plain, fields[name]))
+    fields["unless"] = tuple(tuple(map(to_plain, group)) for group in fields["unless"])
     return tuple(fields.values())
 
 
@@ -268,8 +268,8 @@ def _unpacked(values: tuple[Any, ...]) -> Rule:
         parts = [dict(zip(kind.__annotations__, each)) for each in fields[name]]
         for part in parts if kind is FixTemplate else ():
             part["when"] = tuple(map(from_plain, part["when"]))
-        fields[name] = tuple(quick(kind, part) for part in parts)
-    return quick(Rule, fields)
+        fields[name] = tuple(create_unchecked(kind, part) for part in parts)
+    return create_unchecked(Rule, fields)
 
 
 _FIELDS = tuple(Rule.__annotations__)

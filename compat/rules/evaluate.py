@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import record, replace
-from compat.rules.facts import Facts, counted
+from compat.rules.facts import Facts, device_counts
 from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
 from compat.rules.rule import (
     OF_PACKAGES,
@@ -215,7 +215,7 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
         rule=rule.id, origin="rule", verdict=verdict.word, severity=severity_of(rule, facts), effect=rule.effect,
         title=rule.title, why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
         missing=contract_names(verdict.unknown), unknown=verdict.unknown, fixes=fixes_for(rule, facts),
-        evidence=rule.evidence, here=here(rule, facts.presuming(rule.presume)), likelihood=verdict.likelihood,
+        evidence=rule.evidence, here=applying_facts(rule, facts.presuming(rule.presume)), likelihood=verdict.likelihood,
     )  # fmt: skip
 
 
@@ -281,7 +281,7 @@ def _fact_names(condition: Condition) -> tuple[str, ...]:
     return (condition.path.partition(".")[0],) if isinstance(condition, (IsOneOf, InRange)) else ("accelerators",)
 
 
-def here(rule: Rule, facts: Facts) -> str:
+def applying_facts(rule: Rule, facts: Facts) -> str:
     """Format the facts that make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
     # "unsloth 2025.3.1" says it where the feature is the use of a package
     used = {each.name for each in rule.packages}.intersection(dict(rule.presume).get("features", ()))
@@ -327,7 +327,7 @@ def devices(facts: Facts) -> str:
     """Format the accelerators: "2 × NVIDIA A100-SXM4-80GB"."""
     found = facts.accelerators() or ()
     names = [device.name or device.compute_capability or device.gfx or "GPU" for device in found]
-    return ", ".join(counted(found, names)) or "no accelerator"
+    return ", ".join(device_counts(found, names)) or "no accelerator"
 
 
 def fixes_for(rule: Rule, facts: Facts) -> tuple[Fix, ...]:

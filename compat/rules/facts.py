@@ -275,7 +275,7 @@ def has_more(device: Accelerator) -> bool:
     return device.extra.get("more") is True
 
 
-def counted(devices: Sequence[Accelerator], names: Sequence[str]) -> list[str]:
+def device_counts(devices: Sequence[Accelerator], names: Sequence[str]) -> list[str]:
     """Return ``2 × NAME`` for each name of the devices, in order."""
     least = {name for device, name in zip(devices, names) if has_more(device)}
     counts: dict[str, int] = {}  # not a Counter: collections is not loaded at start-up

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from compat.records import quick, record, values_of
+from compat.records import create_unchecked, record, values_of
 from compat.versions import written
 
 TYPE_CHECKING = False
@@ -102,10 +102,10 @@ OF_PACKAGES = (HasPackage, InstalledFrom, HasCode)
 _KINDS = (IsOneOf, InRange, HasFeature, HasVariable, HasDevices, HasPackage, InstalledFrom, HasCode)
 
 
-def plain(condition: Condition) -> tuple[Any, ...]:
+def to_plain(condition: Condition) -> tuple[Any, ...]:
     """A condition as plain values, for :func:`from_plain`."""
     if isinstance(condition, AnyOf):
-        return (-1, *map(plain, condition.conditions))
+        return (-1, *map(to_plain, condition.conditions))
     return (_KINDS.index(type(condition)), *values_of(condition))
 
 
@@ -114,7 +114,7 @@ def from_plain(values: tuple[Any, ...]) -> Condition:
     if number < 0:
         return AnyOf(tuple(map(from_plain, rest)))
     kind: type[Any] = _KINDS[number]
-    return quick(kind, dict(zip(kind.__annotations__, rest)))  # type: ignore[no-any-return]
+    return create_unchecked(kind, dict(zip(kind.__annotations__, rest)))  # type: ignore[no-any-return]
 
 
 def in_words(condition: Condition) -> str:

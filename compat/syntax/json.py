@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from compat.errors import InputError
-from compat.files import decoded, readable
+from compat.files import decode_utf8, readable_path
 from compat.records import record
 from compat.redact import excerpt
 
@@ -79,7 +79,7 @@ def parse_json(text: str, file: str) -> Any:
 def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
     """Read a UTF-8 file; :class:`InputError` if it cannot be read, is not UTF-8 or is larger than ``limit`` bytes."""
     try:
-        with open(readable(path), "rb") as file:
+        with open(readable_path(path), "rb") as file:
             content = file.read(limit + 1)
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", path) from None
@@ -104,7 +104,7 @@ def standard_input(limit: int) -> bytes:
 def _decoded(content: bytes, path: str, limit: int) -> str:
     if len(content) > limit:
         raise InputError(f"is larger than {limit // 1024 // 1024} MiB", path)
-    return decoded(path, content).removeprefix("\ufeff")
+    return decode_utf8(path, content).removeprefix("\ufeff")
 
 
 @record(frozen=True)

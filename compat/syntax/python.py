@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.records import record
 from compat.syntax.json import Child, after_space, children, parse_json, read_text
 
@@ -315,7 +315,7 @@ class Notebook:
 
     def __init__(self, path: str) -> None:
         cells: list[str] = []
-        for each in code_cells(path, read_text(regular(path), LIMIT))[0]:
+        for each in code_cells(path, read_text(regular_path(path), LIMIT))[0]:
             source = translated(each.lines).source
             cells.append("\n" * (len(each.lines) - 1) if source is None else source)
         self.notes: tuple[str, ...] = ()

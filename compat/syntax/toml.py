@@ -8,7 +8,7 @@ from bisect import bisect_left
 from typing import Any
 
 from compat.errors import InputError
-from compat.files import content_of, decoded
+from compat.files import content_of, decode_utf8
 from compat.records import record
 
 _LIMIT = 64 * 1024 * 1024
@@ -21,7 +21,7 @@ _LONG_NUMBER = re.compile(r"[=\[,][ \t]*[+-]?0[xob][0-9A-Fa-f_]{300}")
 
 def parse_toml(path: str) -> tuple[str, dict[str, Any]]:
     """Return the text of a TOML file and its content; :class:`InputError` with the line if it is invalid."""
-    text = decoded(path, content_of(path, _LIMIT)).replace("\r\n", "\n")
+    text = decode_utf8(path, content_of(path, _LIMIT)).replace("\r\n", "\n")
     return text, parse_text(text, path)
 
 

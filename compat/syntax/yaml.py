@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
 
@@ -296,7 +296,7 @@ def read_table(path: str, expected: str) -> tuple[dict[str, Any], Lines]:
 
     Raises :class:`InputError`, naming what was ``expected``, if the file cannot be read or is not a table.
     """
-    text = read_text(regular(path), LIMIT)
+    text = read_text(regular_path(path), LIMIT)
     lines: Lines = {}
     if path.endswith(".json"):
         value = parse_json(text, path)

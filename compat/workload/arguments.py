@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from compat.workload.draft import UNKNOWN, Draft, precision_word, truth, whole
+from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch, precision_word
 
 
 def zero_stage(draft: Draft, value: object, origin: str, *, tentative: bool = False) -> None:
     """Record a ZeRO stage, 0 to 3."""
-    stage = whole(value)
+    stage = parse_count(value)
     draft.on("deepspeed", origin, tentative=tentative)
     for each in (1, 2, 3):
         if stage in (0, 1, 2, 3):
             draft.feature(f"zero-{each}", stage == each, origin, tentative=tentative)
 
 
-def apply(draft: Draft, name: str, value: object, origin: str, *, tentative: bool = False) -> bool:
+def apply_option(draft: Draft, name: str, value: object, origin: str, *, tentative: bool = False) -> bool:
     """Record the facts of one option; return ``False`` if its name does not affect the workload.
 
     ``value`` is a word of a command line, a constant, a mapping or a sequence of them, or :data:`UNKNOWN`.
@@ -36,7 +36,7 @@ def apply(draft: Draft, name: str, value: object, origin: str, *, tentative: boo
 def apply_all(draft: Draft, values: Mapping[str, object], origin: str, *, tentative: bool = False) -> None:
     """Record the facts of several options."""
     for name, value in values.items():
-        apply(draft, name, value, origin, tentative=tentative)
+        apply_option(draft, name, value, origin, tentative=tentative)
 
 
 def is_switch(name: str) -> bool:
@@ -56,7 +56,9 @@ def parse_words(words: Iterable[str]) -> tuple[list[tuple[str, object]], list[st
         is_option = word.startswith("-") and len(word) > 1 and not word[1].isdecimal()
         if waiting is not None:
             name, waiting = waiting, None
-            if not is_option and not (is_switch(name) and truth(word) is UNKNOWN and "$" not in word and name not in _OPEN):
+            if not is_option and not (
+                is_switch(name) and parse_switch(word) is UNKNOWN and "$" not in word and name not in _OPEN
+            ):
                 options.append((name, _value(word)))
                 continue
             options.append((name, True))
@@ -82,7 +84,7 @@ def _value(word: str) -> object:
 
 def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, object, str, bool], None]:
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        on = truth(value)
+        on = parse_switch(value)
         draft.feature(feature, on if on is UNKNOWN or not inverse else not on, origin, tentative=tentative)
 
     return read
@@ -90,7 +92,7 @@ def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, object, 
 
 def _number(key: str) -> Callable[[Draft, object, str, bool], None]:
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        number = whole(value)
+        number = parse_count(value)
         draft.record(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
 
     return read
@@ -100,7 +102,7 @@ def _choice(key: str, word: str) -> Callable[[Draft, object, str, bool], None]:
     """Read a switch that selects one of several values (``bf16``, ``load_in_4bit``); off, it says nothing of the others."""
 
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        on = truth(value)
+        on = parse_switch(value)
         if on is not False:
             draft.record(key, word if on is True else UNKNOWN, origin, tentative=tentative)
 
@@ -111,7 +113,7 @@ def _several(feature: str) -> Callable[[Draft, object, str, bool], None]:
     """Read a number that turns a feature on if it is above 1."""
 
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        number = whole(value)
+        number = parse_count(value)
         draft.feature(feature, number if number is UNKNOWN else number > 1, origin, tentative=tentative)
 
     return read
@@ -127,12 +129,12 @@ def _device_map(draft: Draft, value: object, origin: str, tentative: bool) -> No
 def _fast_inference(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     """Record that unsloth generates with vLLM, to which it gives the adapter."""
     for feature in ("vllm", "vllm-lora"):
-        draft.feature(feature, truth(value), origin, tentative=tentative)
+        draft.feature(feature, parse_switch(value), origin, tentative=tentative)
 
 
 def _attention(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     """Record whether FlashAttention is asked for, by the name of an implementation or by a switch."""
-    on = truth(value)
+    on = parse_switch(value)
     if on is UNKNOWN and isinstance(value, str) and value not in ("", "auto", "None"):
         word = value.lower()
         on = "flash" in word or word in ("fa2", "fa3", "fa4")
@@ -140,7 +142,7 @@ def _attention(draft: Draft, value: object, origin: str, tentative: bool) -> Non
 
 
 def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    bits = whole(value)
+    bits = parse_count(value)
     draft.record("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
 
 
@@ -151,12 +153,12 @@ def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) 
 
 def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     # unsloth's own variant is selected by name
-    on = True if value == "unsloth" else truth(value)
+    on = True if value == "unsloth" else parse_switch(value)
     draft.feature("gradient-checkpointing", on, origin, tentative=tentative)
 
 
 def _resume(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    on = truth(value)
+    on = parse_switch(value)
     if on is UNKNOWN and isinstance(value, str) and value:
         on = value.lower() != "none" or UNKNOWN
     draft.feature("resume", on, origin, tentative=tentative)
@@ -196,12 +198,12 @@ def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> Non
 def _fsdp(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if value is UNKNOWN:
         draft.feature("fsdp", UNKNOWN, origin, tentative=tentative)
-    elif value and truth(value) is not False:
+    elif value and parse_switch(value) is not False:
         draft.on("fsdp", origin, tentative=tentative)
 
 
 def _fsdp_version(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    version = whole(value)
+    version = parse_count(value)
     draft.on("fsdp", origin, tentative=tentative)
     draft.feature("fsdp2", version == 2 if version in (1, 2) else UNKNOWN, origin, tentative=tentative)
 
@@ -330,8 +332,8 @@ def deepspeed_facts(
         if isinstance(table, dict) and table.get("enabled") is True:
             draft.record("precision", key, origin(key), tentative=tentative)
     batch = settings.get("train_micro_batch_size_per_gpu")
-    if whole(batch) == batch:
-        apply(draft, "per_device_train_batch_size", batch, origin("train_micro_batch_size_per_gpu"), tentative=tentative)
+    if parse_count(batch) == batch:
+        apply_option(draft, "per_device_train_batch_size", batch, origin("train_micro_batch_size_per_gpu"), tentative=tentative)
     steps = settings.get("gradient_accumulation_steps")
-    if whole(steps) == steps:
-        apply(draft, "gradient_accumulation_steps", steps, origin("gradient_accumulation_steps"), tentative=tentative)
+    if parse_count(steps) == steps:
+        apply_option(draft, "gradient_accumulation_steps", steps, origin("gradient_accumulation_steps"), tentative=tentative)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.model import Workload
 from compat.records import replace
 from compat.redact import is_secret
 from compat.syntax.json import read_text
 from compat.workload import launchers, training_tools
-from compat.workload.launch import Launch, merge
+from compat.workload.launch import Launch, merge_workloads
 from compat.workload.launch_config import read_deepspeed
 from compat.workload.reading import Reading
 from compat.workload.wrappers import (
@@ -62,7 +62,7 @@ def _shell(reading: Reading, words: list[str]) -> None:
         _choose(reading, _commands(call.text, call.arguments, reading.inherited), "the shell command")
     elif call.script is not None:
         path = reading.path(call.script)
-        text = read_text(regular(path), _SCRIPT_LIMIT)
+        text = read_text(regular_path(path), _SCRIPT_LIMIT)
         reading.lenient = True
         _choose(reading, _commands(text, call.arguments, {**reading.inherited, **reading.assigned}), path)
     else:
@@ -84,7 +84,7 @@ def _batch(reading: Reading, words: list[str]) -> None:
         reading.note("sbatch names no batch script")
         return
     path = reading.path(rest[0]) if rest else "sbatch --wrap"
-    text = wrapped[0] if wrapped else read_text(regular(path), _SCRIPT_LIMIT)
+    text = wrapped[0] if wrapped else read_text(regular_path(path), _SCRIPT_LIMIT)
     from compat.syntax.shell_commands import slurm_directives
 
     directives, _ = take_options(slurm_directives(text), valued=SBATCH_VALUED)
@@ -162,7 +162,7 @@ def _finished(reading: Reading) -> Launch:
     given = (*reading.given, *((facts.workload.options if facts is not None else None) or ()))
     workload = Workload(script=reading.script, options=given or None)
     for account in reversed(accounts):
-        workload = merge(account, workload)
+        workload = merge_workloads(account, workload)
     variables = {name: value for name, value in reading.assigned.items() if not is_secret(name)}
     notes = (*reading.draft.notes, *(facts.notes if facts is not None else ()))
     return Launch(workload, variables, reading.script, tuple(dict.fromkeys(notes)))

@@ -110,7 +110,7 @@ class Draft:
         return Workload(**known, features=on or None, features_absent=off or None, origins=origins)
 
 
-def truth(value: object) -> object:
+def parse_switch(value: object) -> object:
     """Parse a switch like transformers' argument parser: ``True``, ``False`` or :data:`UNKNOWN`."""
     if isinstance(value, bool):
         return value
@@ -118,7 +118,7 @@ def truth(value: object) -> object:
     return True if word in _TRUE else False if word in _FALSE else UNKNOWN
 
 
-def whole(value: object) -> Any:
+def parse_count(value: object) -> Any:
     """Parse a non-negative integer, or return :data:`UNKNOWN`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else UNKNOWN

@@ -127,7 +127,7 @@ def _number(variables: Mapping[str, str], name: str, least: int = 0) -> int | No
     return number if number is not None and number >= least else None
 
 
-def merge(a: Workload, b: Workload) -> Workload:
+def merge_workloads(a: Workload, b: Workload) -> Workload:
     """Merge two descriptions of one workload; where they disagree, ``a`` takes precedence.
 
     Features are united. A process group shards in one way, so a ZeRO stage or FSDP in ``a`` replaces that of ``b``.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.model import Workload
 from compat.redact import excerpt
 from compat.syntax.json import line_of, parse_json, read_text
-from compat.workload.arguments import apply, deepspeed_facts, zero_stage
-from compat.workload.draft import UNKNOWN, Draft, truth, whole
+from compat.workload.arguments import apply_option, deepspeed_facts, zero_stage
+from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch
 
 LIMIT = 1024 * 1024
 """Maximum size of a DeepSpeed configuration, in bytes."""
@@ -48,7 +48,7 @@ class LaunchConfig:
         self.keys: tuple[tuple[str, str], ...] = ()
         stated = settings.get("distributed_type")
         self.distributed = kind or (stated.upper() if isinstance(stated, str) else "NO" if stated is False else None)
-        self.processes = whole(settings["num_processes"]) if "num_processes" in settings else None
+        self.processes = parse_count(settings["num_processes"]) if "num_processes" in settings else None
         devices = settings.get("gpu_ids")
         self.gpu_ids = devices if isinstance(devices, str) else None
         _accelerate_facts(self, settings, origin)
@@ -105,17 +105,17 @@ def _check_types(path: str, settings: Mapping[str, Any], lines: Mapping[tuple[st
         if table is not None and not isinstance(table, dict):
             raise wrong((name,), "a table", table)
     stage = (settings.get("deepspeed_config") or {}).get("zero_stage")
-    if stage is not None and whole(stage) not in (0, 1, 2, 3):
+    if stage is not None and parse_count(stage) not in (0, 1, 2, 3):
         raise wrong(("deepspeed_config", "zero_stage"), "0, 1, 2 or 3", stage)
     version = (settings.get("fsdp_config") or {}).get("fsdp_version")
-    if version is not None and whole(version) not in (1, 2):
+    if version is not None and parse_count(version) not in (1, 2):
         raise wrong(("fsdp_config", "fsdp_version"), "1 or 2", version)
 
 
 def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> None:
     draft = config.draft
-    apply(draft, "mixed_precision", settings.get("mixed_precision"), origin(("mixed_precision",)))
-    if settings.get("mixed_precision") is None and truth(settings.get("fp16")) is True:
+    apply_option(draft, "mixed_precision", settings.get("mixed_precision"), origin(("mixed_precision",)))
+    if settings.get("mixed_precision") is None and parse_switch(settings.get("fp16")) is True:
         draft.record("precision", "fp16", origin(("fp16",)))  # the form of accelerate's first releases
     if config.distributed == "DEEPSPEED":
         draft.on("deepspeed", origin(("distributed_type",)))
@@ -125,13 +125,15 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
         draft.on("fsdp", origin(("distributed_type",)))
         version = (settings.get("fsdp_config") or {}).get("fsdp_version")
         if version is not None:
-            apply(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
+            apply_option(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
         efficient = (settings.get("fsdp_config") or {}).get("fsdp_cpu_ram_efficient_loading", True)
-        apply(draft, "fsdp_cpu_ram_efficient_loading", efficient, origin(("fsdp_config", "fsdp_cpu_ram_efficient_loading")))
+        apply_option(
+            draft, "fsdp_cpu_ram_efficient_loading", efficient, origin(("fsdp_config", "fsdp_cpu_ram_efficient_loading"))
+        )
     parallelism = settings.get("parallelism_config")
     if isinstance(parallelism, dict) and "parallelism_config_cp_size" in parallelism:
         place = ("parallelism_config", "parallelism_config_cp_size")
-        apply(draft, place[1], parallelism[place[1]], origin(place))
+        apply_option(draft, place[1], parallelism[place[1]], origin(place))
     dynamo = settings.get("dynamo_config") or {}
     backend = dynamo.get("dynamo_backend", settings.get("dynamo_backend"))
     if isinstance(backend, str) and backend.upper() != "NO":
@@ -145,7 +147,7 @@ def plugin_facts(draft: Draft, table: Mapping[str, object], origin: Callable[[st
     device = table.get("offload_optimizer_device")
     if isinstance(device, str):
         draft.feature("optimizer-offload", device.lower() != "none", origin("offload_optimizer_device"))
-    steps = whole(table.get("gradient_accumulation_steps"))
+    steps = parse_count(table.get("gradient_accumulation_steps"))
     if steps is not UNKNOWN and steps > 1:
         # ``accelerate config`` always writes 1, and transformers overrides it with its own argument
         draft.on("gradient-accumulation", origin("gradient_accumulation_steps"))
@@ -156,7 +158,7 @@ def plugin_facts(draft: Draft, table: Mapping[str, object], origin: Callable[[st
 
 def read_deepspeed(path: str) -> Workload:
     """Read a DeepSpeed JSON configuration; :class:`InputError` with file and line if it is invalid."""
-    text = read_text(regular(path), LIMIT)
+    text = read_text(regular_path(path), LIMIT)
     settings = parse_json(text, path)
     if not isinstance(settings, dict):
         raise InputError("is not a DeepSpeed configuration: expected a JSON object", path, 1)

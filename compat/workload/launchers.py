@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from compat.errors import InputError
 from compat.model import Option
-from compat.workload.arguments import apply
-from compat.workload.draft import UNKNOWN, Draft, whole
+from compat.workload.arguments import apply_option
+from compat.workload.draft import UNKNOWN, Draft, parse_count
 from compat.workload.launch import COMMAND
 from compat.workload.reading import ProgramReader, Reading
 from compat.workload.wrappers import is_python, program_name, take_options
@@ -117,7 +117,7 @@ def number(reading: Reading, options: Mapping[str, str], *names: str) -> int | N
         text = options.get(name)
         if text is None:
             continue
-        value = whole(text)
+        value = parse_count(text)
         if value is not UNKNOWN:
             return int(value)
         if not any(sign in text for sign in "${<"):
@@ -204,17 +204,19 @@ def _accelerate_settings(reading: Reading, options: Mapping[str, str], kind: str
     from compat.workload.launch_config import plugin_facts
 
     draft = reading.draft
-    apply(draft, "mixed_precision", options.get("mixed_precision"), COMMAND)
+    apply_option(draft, "mixed_precision", options.get("mixed_precision"), COMMAND)
     if kind == "DEEPSPEED":
         plugin_facts(draft, options, lambda key: COMMAND)
     elif kind == "FSDP":
         for name in ("fsdp_version", "fsdp_cpu_ram_efficient_loading"):
-            apply(draft, name, options.get(name), COMMAND)
+            apply_option(draft, name, options.get(name), COMMAND)
         if "use_fsdp" in options:
             unasked = Draft()
-            apply(unasked, "fsdp_cpu_ram_efficient_loading", value=True, origin=COMMAND)  # accelerate launch's own default
+            apply_option(
+                unasked, "fsdp_cpu_ram_efficient_loading", value=True, origin=COMMAND
+            )  # accelerate launch's own default
             reading.defaults.append(unasked)
-    apply(draft, "parallelism_config_cp_size", options.get("parallelism_config_cp_size"), COMMAND)
+    apply_option(draft, "parallelism_config_cp_size", options.get("parallelism_config_cp_size"), COMMAND)
     if options.get("dynamo_backend", "no").lower() != "no":
         draft.on("torch-compile", COMMAND)
 
@@ -317,14 +319,14 @@ _VARIABLE = re.compile(r"\$(?:\w+|\{\w+(?:\[[@*]\])?\})")
 
 def slurm_tasks(options: Sequence[tuple[str, str]], variables: Mapping[str, str]) -> int | None:
     """Return the number of tasks set by Slurm's options or the job's variables; ``None`` if unset."""
-    found = {_SLURM.get(name, name): whole(value.partition("-")[0]) for name, value in options}
-    nodes = found.get("nodes", whole(variables.get("SLURM_NNODES", "1")))
+    found = {_SLURM.get(name, name): parse_count(value.partition("-")[0]) for name, value in options}
+    nodes = found.get("nodes", parse_count(variables.get("SLURM_NNODES", "1")))
     if found.get("ntasks", UNKNOWN) is not UNKNOWN:
         return int(found["ntasks"])
     each = found.get("ntasks_per_node", UNKNOWN)
     if each is not UNKNOWN and nodes is not UNKNOWN:
         return int(each * nodes)
-    known = whole(variables.get("SLURM_NTASKS"))
+    known = parse_count(variables.get("SLURM_NTASKS"))
     return None if known is UNKNOWN else int(known)
 
 

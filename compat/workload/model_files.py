@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from compat.errors import InputError
-from compat.files import regular
+from compat.files import regular_path
 from compat.records import record
 from compat.syntax.json import parse_json, read_text
 
@@ -64,7 +64,7 @@ class ModelSize:
 def read_model(path: str) -> ModelSize:
     """Read a folder with ``config.json``, or that file; :class:`InputError` if it does not describe a language model."""
     place = os.path.join(path, "config.json") if os.path.isdir(path) else path
-    document = parse_json(read_text(regular(place)), place)
+    document = parse_json(read_text(regular_path(place)), place)
     if not isinstance(document, dict):
         raise InputError("expected an object, as the config.json of a model is", place)
     nested: dict[str, object] = next((document[key] for key in _LANGUAGE if isinstance(document.get(key), dict)), {})
@@ -195,7 +195,7 @@ def _tensors(folder: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
 
 def _header(path: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
     """Read the header of a file: eight bytes with its length, then JSON (the format's README)."""
-    with open(regular(path), "rb") as file:
+    with open(regular_path(path), "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         text = file.read(length) if length <= _LARGEST_HEADER else b""
     if not text or len(text) < length:
@@ -244,7 +244,7 @@ def _types(value: object) -> Iterator[object]:
 
 def _table(path: str) -> dict[str, object] | None:
     try:
-        with open(regular(path), "rb") as file:
+        with open(regular_path(path), "rb") as file:
             content = file.read(LIMIT + 1)
         found = json.loads(content) if len(content) <= LIMIT else None
     except (InputError, OSError, ValueError, RecursionError):

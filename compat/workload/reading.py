@@ -9,8 +9,8 @@ from typing import ClassVar, TypeAlias
 from compat.errors import InputError
 from compat.model import Option
 from compat.records import replace
-from compat.workload.arguments import apply, parse_words
-from compat.workload.draft import Draft, precision_word, whole
+from compat.workload.arguments import apply_option, parse_words
+from compat.workload.draft import Draft, parse_count, precision_word
 from compat.workload.launch import COMMAND
 from compat.workload.wrappers import DEPTH, is_python, program_name, unwrapped
 
@@ -27,7 +27,7 @@ class Recipe:
         self._lines = lines
         self.draft = Draft(last_wins=True)
         for name, value in settings.items():
-            apply(self.draft, name, value, self.origin(name))
+            apply_option(self.draft, name, value, self.origin(name))
 
     def origin(self, name: str) -> str:
         """Return the file and line of a key: ``"sft.yaml:3"``."""
@@ -75,7 +75,7 @@ def axolotl(recipe: Recipe) -> None:
     table = settings.get("trl")
     if isinstance(table, dict):
         for key in ("use_vllm", "vllm_mode"):
-            apply(draft, key, table.get(key), recipe.origin("trl"))
+            apply_option(draft, key, table.get(key), recipe.origin("trl"))
     if settings.get("use_ray") is True:
         draft.record("launcher", "ray", recipe.origin("use_ray"))
 
@@ -96,14 +96,14 @@ def torchtune(recipe: Recipe) -> None:
     for key, name in (("enable_activation_checkpointing", "gradient_checkpointing"), ("compile", "torch_compile")):
         value = settings.get(key)
         if isinstance(value, bool):
-            apply(draft, name, value, recipe.origin(key))
+            apply_option(draft, name, value, recipe.origin(key))
     loss = settings.get("loss")
     name = str(loss.get("_component_") if isinstance(loss, dict) else "").rpartition(".")[2].lower()
     task = next((task for task in ("grpo", "dpo", "ppo") if name.startswith(task)), None)
     if task is not None:
         draft.record("task", task, recipe.origin("loss"))
-    batch = whole(settings.get("batch_size"))
-    apply(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
+    batch = parse_count(settings.get("batch_size"))
+    apply_option(draft, "per_device_train_batch_size", batch, recipe.origin("batch_size"))
 
 
 SCRIPT = "the script"
@@ -180,7 +180,7 @@ class Reading:
         """Read a script's arguments; return those that are not options."""
         options, others = parse_words(words)
         for name, value in options:
-            apply(self.draft, name, value, origin)
+            apply_option(self.draft, name, value, origin)
         return others
 
     def give(self, parser: str, words: Iterable[str], recipe: Recipe | None = None) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from compat.model import Option
-from compat.workload.arguments import apply, zero_stage
-from compat.workload.draft import UNKNOWN, Draft, precision_word, truth, whole
+from compat.workload.arguments import apply_option, zero_stage
+from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch, precision_word
 from compat.workload.trainers import is_config, trainer_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Calls:
         for line in node.body:  # the defaults of a configuration class defined in the script
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
                 value = self._default(line.value, visit)
-                apply(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
+                apply_option(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
 
     def _default(self, value: ast.expr, visit: Visit) -> object:
         """Return a field's default, including one written as ``field(default=…)``."""
@@ -133,7 +133,7 @@ class Calls:
             wanted = place.attr in _SETTABLE and owner_name in _OPTION_OWNERS
             if wanted or (place.attr == "use_cache" and owner_name.endswith(("config", "model"))):
                 found = self._names.value(value, visit.scope)
-                apply(self._draft, place.attr, found, self._origin(place.lineno), tentative=visit.conditional)
+                apply_option(self._draft, place.attr, found, self._origin(place.lineno), tentative=visit.conditional)
         elif isinstance(place, ast.Subscript) and self._names.dotted(place.value) == "os.environ":
             name, text = self._names.value(place.slice, visit.scope), self._names.value(value, visit.scope)
             if isinstance(name, str) and isinstance(text, str) and not visit.conditional and not visit.scope:
@@ -169,7 +169,7 @@ class Calls:
     def _options(self, call: _Call, wanted: tuple[str, ...] | None) -> None:
         for name, value in call.keywords.items():
             if wanted is None or name in wanted:
-                apply(self._draft, name, value, call.origin, tentative=call.conditional)
+                apply_option(self._draft, name, value, call.origin, tentative=call.conditional)
 
     def _on(self, name: str, call: _Call) -> None:
         self._draft.on(name, call.origin, tentative=call.conditional)
@@ -227,7 +227,7 @@ class Calls:
             return
         self._on("vllm", call)
         if call.whole:
-            lora = truth(call.keywords.get("enable_lora", False))
+            lora = parse_switch(call.keywords.get("enable_lora", False))
             self._draft.feature("vllm-lora", lora, call.origin, tentative=call.conditional)
         first = self._names.value(call.node.args[0], call.scope) if call.node.args else None
         self._string_model(call, call.keywords.get("model", first))
@@ -263,12 +263,12 @@ class Calls:
         self._options(call, ("fsdp_version",))
         if "cpu_ram_efficient_loading" in call.keywords:
             value = call.keywords["cpu_ram_efficient_loading"]
-            apply(self._draft, "fsdp_cpu_ram_efficient_loading", value, call.origin, tentative=call.conditional)
+            apply_option(self._draft, "fsdp_cpu_ram_efficient_loading", value, call.origin, tentative=call.conditional)
 
     def _parallelism(self, call: _Call) -> None:
         if "cp_size" in call.keywords:
             size = call.keywords["cp_size"]
-            apply(self._draft, "parallelism_config_cp_size", size, call.origin, tentative=call.conditional)
+            apply_option(self._draft, "parallelism_config_cp_size", size, call.origin, tentative=call.conditional)
 
     def _device_map(self, call: _Call) -> None:
         if call.whole and all(each.arg != "max_memory" for each in call.node.keywords):
@@ -305,12 +305,12 @@ class Calls:
         value = call.keywords.get("config", call.keywords.get("config_params"))
         self._on("deepspeed", call)
         if isinstance(value, (dict, str)):
-            apply(self._draft, "deepspeed", value, call.origin, tentative=call.conditional)
+            apply_option(self._draft, "deepspeed", value, call.origin, tentative=call.conditional)
 
     def _launcher(self, word: str, count: object, call: _Call) -> None:
         self._draft.record("launcher", word, call.origin, tentative=call.conditional)
         if count is not None:
-            self._draft.record("processes", whole(count), call.origin, tentative=call.conditional)
+            self._draft.record("processes", parse_count(count), call.origin, tentative=call.conditional)
 
     def _notebook_launcher(self, call: _Call) -> None:
         self._launcher("accelerate", call.keywords.get("num_processes", UNKNOWN), call)
@@ -319,7 +319,7 @@ class Calls:
         self._launcher("ray", None, call)
 
     def _ray_workers(self, call: _Call) -> None:
-        self._draft.record("processes", whole(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
+        self._draft.record("processes", parse_count(call.keywords.get("num_workers")), call.origin, tentative=call.conditional)
 
     def _checkpointing_off(self, call: _Call) -> None:
         self._draft.off("gradient-checkpointing", call.origin, tentative=call.conditional)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from compat.errors import InputError
-from compat.workload.arguments import apply, parse_words
-from compat.workload.draft import UNKNOWN, precision_word, truth, whole
+from compat.workload.arguments import apply_option, parse_words
+from compat.workload.draft import UNKNOWN, parse_count, parse_switch, precision_word
 from compat.workload.launch import COMMAND
 from compat.workload.launchers import ACCELERATE_FLAGS, TORCHRUN_FLAGS, accelerate_options, number, torchrun, torchrun_options
 from compat.workload.reading import ProgramReader, Reading, Recipe
@@ -99,7 +99,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
     _serves(reading, known, model)
     reading.draft.on("vllm", COMMAND)
     if parser is not None:
-        lora = truth(known.get("enable_lora", False))
+        lora = parse_switch(known.get("enable_lora", False))
         reading.draft.feature("vllm-lora", lora, COMMAND)
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
@@ -124,7 +124,7 @@ def _switched(known: Mapping[str, object], name: str) -> object:
     """Whether a switch is on; without it, the release and the model decide."""
     if f"no_{name}" in known:
         return False
-    return truth(known[name]) if name in known else UNKNOWN
+    return parse_switch(known[name]) if name in known else UNKNOWN
 
 
 _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
@@ -180,7 +180,7 @@ def llamafactory(reading: Reading, words: Sequence[str]) -> None:
 
 
 def _torchrun_count(reading: Reading) -> int | None:
-    each, nodes = whole(reading.variable("NPROC_PER_NODE")), whole(reading.variable("NNODES") or "1")
+    each, nodes = parse_count(reading.variable("NPROC_PER_NODE")), parse_count(reading.variable("NNODES") or "1")
     return None if each is UNKNOWN or nodes is UNKNOWN else int(each * nodes) or None
 
 
@@ -238,7 +238,7 @@ def swift(reading: Reading, words: Sequence[str]) -> None:
     reading.options(words[1:])
     reading.draft.forget("model")  # --model_name is what the model calls itself
     if "model" in options:
-        apply(reading.draft, "model", options["model"], COMMAND)
+        apply_option(reading.draft, "model", options["model"], COMMAND)
 
 
 def torchtune(reading: Reading, words: Sequence[str]) -> None:
@@ -268,7 +268,7 @@ def torchtune(reading: Reading, words: Sequence[str]) -> None:
         if not equals or "$" in value:
             continue
         if name == "batch_size":
-            apply(reading.draft, "per_device_train_batch_size", value, COMMAND)
+            apply_option(reading.draft, "per_device_train_batch_size", value, COMMAND)
         elif name == "dtype" and (precision := precision_word(value)) is not None:
             reading.record("precision", precision)
 
@@ -283,7 +283,7 @@ def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Calla
     for word in others:
         name, equals, value = word.partition("=")
         if equals and name.replace("_", "a").isalnum():
-            apply(reading.draft, name, value, COMMAND)
+            apply_option(reading.draft, name, value, COMMAND)
         elif word.endswith((".yaml", ".yml", ".json")):
             recipe = reading.recipe(word, dialect)
     return recipe

@@ -16,7 +16,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from compat.interfaces.source.scopes import dotted
+from compat.interfaces.source.scopes import dotted_name
 from scripts.messages.raised import Walker, texts_at_top
 
 FORM = 2002
@@ -125,7 +125,7 @@ class _Refusals(Walker):
     def _expression(self, node: ast.Expr) -> None:
         call = node.value
         if isinstance(call, ast.Call):
-            last = (dotted(call.func) or "").rpartition(".")[2]
+            last = (dotted_name(call.func) or "").rpartition(".")[2]
             texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             if last in _REQUIRES and texts:
                 self._require(texts[0])
@@ -173,7 +173,7 @@ def _swallowed(node: ast.Try) -> frozenset[str]:
         if any(isinstance(each, ast.Raise) for statement in handler.body for each in ast.walk(statement)):
             continue
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        names.update("BaseException" if kind is None else (dotted(kind) or "").rpartition(".")[2] for kind in kinds)
+        names.update("BaseException" if kind is None else (dotted_name(kind) or "").rpartition(".")[2] for kind in kinds)
     return frozenset(names)
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from compat.checks.guards import holds
+from compat.checks.guards import condition_holds
 from compat.interfaces.refusals import Condition, FactTest, fact_tests
 from compat.model import Accelerator, Distribution, Environment, Workload
 from compat.rules.facts import Facts
@@ -26,7 +26,7 @@ def facts_on_both_sides(condition: Condition) -> tuple[Facts, Facts] | None:
     refusing: dict[tuple[str, str], Any] | None = None
     accepted: list[tuple[Any, ...]] = []
     for values in itertools.islice(itertools.product(*(dict.fromkeys(choices[key]) for key in keys)), _MOST):
-        answer = holds(condition, _facts(dict(zip(keys, values))), presumed=True)
+        answer = condition_holds(condition, _facts(dict(zip(keys, values))), presumed=True)
         if answer and refusing is None:
             refusing = dict(zip(keys, values))
         elif answer is False:

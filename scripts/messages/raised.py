@@ -13,7 +13,7 @@ from typing import Any
 
 from compat.interfaces.messages import HOLE
 from compat.interfaces.source.guards import is_dead, leaves
-from compat.interfaces.source.scopes import dotted
+from compat.interfaces.source.scopes import dotted_name
 from scripts.messages.templates import normal, percent, template_of
 
 FORM = 1002
@@ -169,7 +169,7 @@ class Walker:
 
     def _raise(self, node: ast.Raise) -> None:
         if isinstance(node.exc, ast.Call):
-            name = (dotted(node.exc.func) or "").rpartition(".")[2]
+            name = (dotted_name(node.exc.func) or "").rpartition(".")[2]
             given = [*node.exc.args[:3], *(each.value for each in node.exc.keywords if each.arg in _TEXTS)]
             self._say("raise", name if name[:1].isupper() else "", given)
 
@@ -182,12 +182,12 @@ class Walker:
         call = node.value.value if isinstance(node.value, ast.Await) else node.value
         if not isinstance(call, ast.Call) or not (call.args or call.keywords):
             return
-        name = dotted(call.func) or (f".{call.func.attr}" if isinstance(call.func, ast.Attribute) else "")
+        name = dotted_name(call.func) or (f".{call.func.attr}" if isinstance(call.func, ast.Attribute) else "")
         owner, _, last = name.rpartition(".")
         given = [*call.args[:1], *(each.value for each in call.keywords if each.arg in _TEXTS)]
         if last == "warn" and (not owner or owner.endswith("warnings")):
             kinds = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "category")]
-            kind = next((found for each in kinds if (found := dotted(each))), "UserWarning")
+            kind = next((found for each in kinds if (found := dotted_name(each))), "UserWarning")
             self._say("warn", kind.rpartition(".")[2], given)
         elif last in _LOGS and owner.endswith("parser"):
             self._say("raise", "SystemExit", given)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from compat.api.commands import Options
-from compat.api.report import choose
-from compat.checks import judged
+from compat.api.report import filter_findings
+from compat.checks import check_environment
 from compat.model import Distribution, Environment, Finding
 from compat.output.html.page import Child, Html, element, joined
 from compat.records import replace
@@ -140,8 +140,8 @@ TARGET = Environment(python="3.12", os="linux", machine="x86_64")
 
 
 def findings(environment: Environment, *flags: str) -> tuple[Finding, ...]:
-    _, found, _ = judged(environment, matrix())
-    return choose(found, (), Options("check", {flag: [""] for flag in flags}, (), None)).findings
+    _, found, _ = check_environment(environment, matrix())
+    return filter_findings(found, (), Options("check", {flag: [""] for flag in flags}, (), None)).findings
 
 
 @cache

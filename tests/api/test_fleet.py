@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.api.commands import Options
-from compat.api.fleet import Fleet, expand, judge_fleet, ranged, read_fleet
-from compat.checks import judged
+from compat.api.fleet import Fleet, expand_hosts, host_ranges, judge_fleet, read_fleet
+from compat.checks import check_environment
 from compat.checks.fleet import compare
 from compat.errors import InputError
 from compat.output.fleet import fleet_text
@@ -62,11 +62,11 @@ def test_nodes_that_are_alike_are_one_group_without_a_difference(tmp_path: Path)
 
 def test_the_summary_claims_nothing_about_nodes_that_were_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
-    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  No node could be read."
+    assert fleet_text(fleet(tmp_path), host_ranges).splitlines()[-1] == "  No node could be read."
     node(tmp_path, "node1")
-    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1] == "  No known problems found in what could be read."
+    assert fleet_text(fleet(tmp_path), host_ranges).splitlines()[-1] == "  No known problems found in what could be read."
     node(tmp_path, "node2")
-    assert fleet_text(fleet(tmp_path), ranged).splitlines()[-1].endswith("in what could be read, and the nodes are alike.")
+    assert fleet_text(fleet(tmp_path), host_ranges).splitlines()[-1].endswith("in what could be read, and the nodes are alike.")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_one_screen_shows_any_number_of_nodes_with_what_is_odd_first(tmp_path: P
         node(tmp_path, f"node{number:04d}", driver=f"520.{number}", stack=stack)
     for number in range(300, 340):
         node(tmp_path, f"node{number:04d}")
-    lines = fleet_text(fleet(tmp_path), ranged).splitlines()
+    lines = fleet_text(fleet(tmp_path), host_ranges).splitlines()
     assert len(lines) < 140
     assert max(map(len, lines)) < 160
     assert lines[0] == "  340 nodes in 301 groups of the same environment"
@@ -400,8 +400,8 @@ def test_clocks_are_held_against_the_time_of_the_gathering(tmp_path: Path) -> No
     for number, clock in enumerate((1000.0, 1005.0, 1130.0)):
         node(tmp_path, f"node{number}", {"clock": clock})
     groups, _, _ = read_fleet(str(tmp_path))
-    assert compare(groups, ranged) == ()
-    (finding,) = compare(groups, ranged, (1000.0, 1010.0))
+    assert compare(groups, host_ranges) == ()
+    (finding,) = compare(groups, host_ranges, (1000.0, 1010.0))
     assert (finding.rule, finding.here) == ("fleet-clock", "+120 s on node2")
 
 
@@ -431,13 +431,13 @@ def test_the_job_that_is_about_to_start_is_judged_on_every_node(tmp_path: Path, 
 
 @given(st.lists(st.from_regex(r"[a-z][a-z-]{0,5}[0-9]{0,4}", fullmatch=True), min_size=1, max_size=40, unique=True))
 def test_ranges_of_hosts_are_read_as_they_are_written(hosts: list[str]) -> None:
-    assert sorted(expand(ranged(hosts))) == sorted(hosts)
+    assert sorted(expand_hosts(host_ranges(hosts))) == sorted(hosts)
 
 
 @pytest.mark.parametrize("text", ["n[1-2", "n[a-b]", "n[1-999999999]", "n[1-2]x", "n[]"])
 def test_a_range_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--expect"):
-        expand(text)
+        expand_hosts(text)
 
 
 STACKS: list[dict[str, Any]] = [
@@ -464,8 +464,8 @@ def test_environments_that_share_results_have_the_findings_of_each_alone(tmp_pat
             node(tmp_path, f"n{number:02d}{more:02d}", **{**other, **change, "stack": stack})
     groups, _, _ = read_fleet(str(tmp_path))
     answers, matrix = Answers(), open_matrix()
-    together = [judged(group.environment, matrix, answers)[1] for group in groups]
-    assert together == [judged(group.environment, matrix)[1] for group in groups]
+    together = [check_environment(group.environment, matrix, answers)[1] for group in groups]
+    assert together == [check_environment(group.environment, matrix)[1] for group in groups]
     assert len(together) > 60
     assert sum(map(len, together)) > 300
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks import judged
+from compat.checks import check_environment
 from compat.checks.advice import with_ranked_fixes
 from compat.formats.described import environment_of
 from compat.model import Finding, Fix
@@ -33,7 +33,7 @@ def commands(finding: Finding) -> list[str | None]:
 
 
 def test_a_fix_that_leaves_fewer_errors_comes_first() -> None:
-    _, findings, _ = judged(INSTALLED, MATRIX)
+    _, findings, _ = check_environment(INSTALLED, MATRIX)
     before = {each.rule: commands(each) for each in findings}
     after = {each.rule: commands(each) for each in with_ranked_fixes(findings, INSTALLED, MATRIX)}
     assert before["a"] == ['pip install "peft==0.17.1"', 'pip install "trl==0.21.0"']  # the first leads to rule c
@@ -41,7 +41,7 @@ def test_a_fix_that_leaves_fewer_errors_comes_first() -> None:
 
 
 def test_a_fix_that_changes_no_release_keeps_its_place() -> None:
-    _, findings, _ = judged(INSTALLED, MATRIX)
+    _, findings, _ = check_environment(INSTALLED, MATRIX)
     ranked = {each.rule: commands(each) for each in with_ranked_fixes(findings, INSTALLED, MATRIX)}
     assert ranked["b"] == ["accelerate launch train.py", 'pip install "trl==0.21.0"']
 
@@ -57,7 +57,7 @@ def test_what_an_installer_moves_along_is_not_held_against_a_fix() -> None:
         }
     )[0]
     matrix = open_matrix(())
-    environment, findings, _ = judged(environment, matrix)
+    environment, findings, _ = check_environment(environment, matrix)
     finding = next(each for each in with_ranked_fixes(findings, environment, matrix) if each.rule == "build-vllm-gpu")
     assert [fix.kind for fix in finding.fixes[:2]] == ["upgrade", "downgrade"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from compat.checks.baseline import fingerprint, known, new_only
+from compat.checks.baseline import fingerprint, new_only, read_baseline
 from compat.errors import InputError
 from compat.model import Finding, Location, Outcome
-from compat.output.stream import dumped
+from compat.output.stream import to_json
 from tests.output.outcomes import failed, finding, outcome, possible
 
 Write = Callable[[Any], str]
@@ -23,7 +23,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
 
     def to_file(document: Any) -> str:
-        Path("baseline.json").write_text(document if isinstance(document, str) else dumped(document), encoding="utf-8")
+        Path("baseline.json").write_text(document if isinstance(document, str) else to_json(document), encoding="utf-8")
         return "baseline.json"
 
     return to_file
@@ -35,7 +35,7 @@ def left(outcome: Outcome) -> list[str]:
 
 
 def test_what_the_baseline_has_is_not_shown_and_counted(write: Write) -> None:
-    baseline = known(write(outcome(finding(), possible(rule="b")).report.to_json()))  # type: ignore[union-attr]
+    baseline = read_baseline(write(outcome(finding(), possible(rule="b")).report.to_json()))  # type: ignore[union-attr]
     now = new_only(outcome(finding(), possible(rule="b"), finding(rule="new"), notes=("other",)), baseline)
     assert left(now) == ["new"]
     assert now.report is not None
@@ -47,13 +47,13 @@ def test_what_the_baseline_has_is_not_shown_and_counted(write: Write) -> None:
 
 
 def test_an_outcome_with_nothing_known_stays_the_same(write: Write) -> None:
-    baseline = known(write([outcome(finding()).to_json()]))
+    baseline = read_baseline(write([outcome(finding()).to_json()]))
     for each in (outcome(finding(rule="new")), outcome(), failed("uv.lock")):
         assert new_only(each, baseline) is each
 
 
 def test_versions_places_and_words_do_not_make_a_finding_new(write: Write) -> None:
-    baseline = known(write([outcome(finding()).to_json()]))
+    baseline = read_baseline(write([outcome(finding()).to_json()]))
     bumped = finding(packages={"widget": "1.0.9"}, here="otherwise", severity="warning", location=Location("uv.lock", 7),
                      selections=("extra a",))  # fmt: skip
     assert left(new_only(outcome(bumped), baseline)) == []
@@ -61,24 +61,24 @@ def test_versions_places_and_words_do_not_make_a_finding_new(write: Write) -> No
 
 @pytest.mark.parametrize("changes", [{"target": "train"}, {"rule": "other"}])
 def test_another_rule_or_target_is_new(write: Write, changes: dict[str, Any]) -> None:
-    baseline = known(write([outcome(finding()).to_json()]))
+    baseline = read_baseline(write([outcome(finding()).to_json()]))
     assert len(left(new_only(outcome(finding(**changes)), baseline))) == 1
-    assert left(new_only(outcome(finding(**changes)), known(write([outcome(finding(**changes)).to_json()])))) == []
+    assert left(new_only(outcome(finding(**changes)), read_baseline(write([outcome(finding(**changes)).to_json()])))) == []
 
 
 def test_a_finding_whose_file_moved_is_new(write: Write) -> None:
-    baseline = known(write([outcome(finding(), file="a/uv.lock").to_json()]))
+    baseline = read_baseline(write([outcome(finding(), file="a/uv.lock").to_json()]))
     assert left(new_only(outcome(finding(), file="b/uv.lock"), baseline)) == ["widget-drops-data"]
 
 
 @pytest.mark.parametrize("path", ["a/uv.lock", "./a/uv.lock", "a//b/../uv.lock", "a\\uv.lock"])
 def test_a_path_may_be_written_in_many_ways(write: Write, path: str) -> None:
-    baseline = known(write([outcome(finding(), file=path).to_json()]))
+    baseline = read_baseline(write([outcome(finding(), file=path).to_json()]))
     assert left(new_only(outcome(finding(), file="a/uv.lock"), baseline)) == []
 
 
 def test_an_absolute_path_is_the_relative_one(write: Write, tmp_path: Path) -> None:
-    baseline = known(write([outcome(finding(), file=str(tmp_path / "a" / "uv.lock")).to_json()]))
+    baseline = read_baseline(write([outcome(finding(), file=str(tmp_path / "a" / "uv.lock")).to_json()]))
     assert left(new_only(outcome(finding(), file="a/uv.lock"), baseline)) == []
 
 
@@ -88,20 +88,20 @@ def test_an_absolute_path_is_the_relative_one(write: Write, tmp_path: Path) -> N
 def test_what_was_only_possible_does_not_cover_what_holds(
     write: Write, before: Callable[..., Finding], now: Callable[..., Finding], new: int
 ) -> None:
-    baseline = known(write([outcome(before()).to_json()]))
+    baseline = read_baseline(write([outcome(before()).to_json()]))
     assert len(left(new_only(outcome(now()), baseline))) == new
 
 
 def test_of_two_former_verdicts_the_certain_one_counts(write: Write) -> None:
     for pair in ((finding(), possible()), (possible(), finding())):
-        assert left(new_only(outcome(finding()), known(write([outcome(*pair).to_json()])))) == []
+        assert left(new_only(outcome(finding()), read_baseline(write([outcome(*pair).to_json()])))) == []
 
 
 def test_of_the_installation_every_distribution_is_told_apart(write: Write) -> None:
     def twice(name: str, versions: str = "1 and 2") -> Finding:
         return finding(rule="installed-twice", origin="metadata", packages={name: versions})
 
-    baseline = known(write([outcome(twice("a")).to_json()]))
+    baseline = read_baseline(write([outcome(twice("a")).to_json()]))
     assert left(new_only(outcome(twice("a", "2 and 3")), baseline)) == []
     assert left(new_only(outcome(twice("b")), baseline)) == ["installed-twice"]
 
@@ -110,19 +110,19 @@ def test_a_machine_has_no_file_in_a_report_and_a_name_in_a_list(write: Write) ->
     machine = outcome(finding(), file=None, name="env.json")
     assert machine.report is not None
     for document in (machine.report.to_json(), [machine.to_json()]):
-        assert left(new_only(machine, known(write(document)))) == []
-    assert left(new_only(outcome(finding(), file=None, name="other.json"), known(write([machine.to_json()])))) != []
-    assert left(new_only(outcome(finding()), known(write(machine.report.to_json())))) != []
+        assert left(new_only(machine, read_baseline(write(document)))) == []
+    assert left(new_only(outcome(finding(), file=None, name="other.json"), read_baseline(write([machine.to_json()])))) != []
+    assert left(new_only(outcome(finding()), read_baseline(write(machine.report.to_json())))) != []
 
 
 def test_files_that_could_not_be_read_then_have_no_findings(write: Write) -> None:
-    baseline = known(write([failed("uv.lock").to_json(), outcome(finding(), file="b").to_json()]))
+    baseline = read_baseline(write([failed("uv.lock").to_json(), outcome(finding(), file="b").to_json()]))
     assert left(new_only(outcome(finding()), baseline)) != []
     assert left(new_only(outcome(finding(), file="b"), baseline)) == []
 
 
 def test_an_empty_list_knows_nothing(write: Write) -> None:
-    assert left(new_only(outcome(finding()), known(write([])))) != []
+    assert left(new_only(outcome(finding()), read_baseline(write([])))) != []
 
 
 def report(**changes: Any) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def changed_finding(**changes: Any) -> dict[str, Any]:
 ])  # fmt: skip
 def test_anything_else_is_refused_with_its_line(write: Write, document: Any) -> None:
     with pytest.raises(InputError) as caught:
-        known(write(document))
+        read_baseline(write(document))
     assert caught.value.file == "baseline.json"
     assert caught.value.line is not None
     assert "expected" in caught.value.message
@@ -151,20 +151,20 @@ def test_anything_else_is_refused_with_its_line(write: Write, document: Any) -> 
 def test_the_line_is_that_of_what_is_wrong(write: Write) -> None:
     text = json.dumps(changed_finding(verdict="maybe"), indent=1)
     with pytest.raises(InputError, match="'verdict'") as caught:
-        known(write(text))
+        read_baseline(write(text))
     assert '"maybe"' in text.split("\n")[(caught.value.line or 0) - 1]
 
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", "[" * 200_000, '{"a": NaN}', "\x00"])
 def test_what_is_not_json_is_refused(write: Write, text: str) -> None:
     with pytest.raises(InputError, match=r"is not JSON|nested too deeply"):
-        known(write(text))
+        read_baseline(write(text))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(InputError) as caught:
-            known(str(path))
+            read_baseline(str(path))
         assert caught.value.file == str(path)
 
 

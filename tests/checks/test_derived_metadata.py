@@ -8,7 +8,7 @@ import pytest
 
 from compat.checks import requirements as metadata
 from compat.checks.installation import judge_releases
-from compat.checks.questions import folded
+from compat.checks.questions import fold_questions
 from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Distribution, Environment, Finding, Source
 from compat.rules.facts import Facts
@@ -43,14 +43,14 @@ def test_only_builds_for_cuda_require_the_triton_of_the_tables(label: str, requi
 def test_a_requirement_that_the_project_overrides_is_a_remark() -> None:
     violated = found("vllm==0.8.5", "torch==2.7.0")["requires-vllm-torch"]
     for names in (("torch",), ("vllm",)):
-        remark = metadata.overridden(violated, names)
+        remark = metadata.as_override_remark(violated, names)
         assert (remark.severity, remark.why) == ("info", "vllm declares it in its metadata, and the project overrides it.")
-        shown, notes = folded([remark])
+        shown, notes = fold_questions([remark])
         assert shown == ()
         assert notes == ("1 remark on requirements that the project overrides (--all shows it)",)
-    assert metadata.overridden(violated, ("numpy",)) == violated
+    assert metadata.as_override_remark(violated, ("numpy",)) == violated
     refused = found("transformers==4.44.2", "tokenizers==0.15.2")["requires-transformers-tokenizers"]
-    assert metadata.overridden(refused, ("tokenizers",)) == refused, "transformers still fails to import"
+    assert metadata.as_override_remark(refused, ("tokenizers",)) == refused, "transformers still fails to import"
 
 
 def test_what_transformers_compares_when_it_is_imported_is_an_error() -> None:

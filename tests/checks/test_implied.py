@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks import judged
+from compat.checks import check_environment
 from compat.checks.questions import implied_by
 from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
@@ -20,7 +20,7 @@ def versions(here: Environment) -> dict[str, str]:
 
 
 def questions(here: Environment) -> dict[str, Finding]:
-    return {each.rule: each for each in judged(here, open_matrix(()))[1] if each.verdict == "possible"}
+    return {each.rule: each for each in check_environment(here, open_matrix(()))[1] if each.verdict == "possible"}
 
 
 def test_pins_are_followed_and_open_requirements_are_not() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.checks.memory import Memory, estimated, judge
+from compat.checks.memory import Memory, estimate_memory, judge_memory
 from compat.model import Accelerator, Environment, Workload
 from compat.workload.model_files import read_model
 from tests.workload.test_model_files import MODELS
@@ -27,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
 def memory_of(folder: Path, gib: int | None, count: int = 1, workload: Workload | None = None) -> tuple[Memory, list[str]]:
     device = Accelerator(vendor="nvidia", name="A GPU", memory_mib=None if gib is None else gib * 1024)
     environment = Environment(accelerators=(device,) * count, workload=workload)
-    memory = estimated(read_model(str(folder)), environment)
-    return memory, [finding.here for finding in judge(memory, environment)]
+    memory = estimate_memory(read_model(str(folder)), environment)
+    return memory, [finding.here for finding in judge_memory(memory, environment)]
 
 
 def test_the_parts_of_each_use(folder: Path) -> None:

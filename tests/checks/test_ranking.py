@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.questions import LEAST, MOST, about_listed_packages, folded, likelihood
+from compat.checks.questions import LEAST, MOST, about_listed_packages, fold_questions, likelihood
 from compat.model import Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
 from compat.rules.compiled import Matrix, in_memory
@@ -23,7 +23,7 @@ def test_every_further_unknown_fact_makes_it_less_likely() -> None:
 def test_hits_stay_and_unlikely_questions_are_counted() -> None:
     hit = question("hit", verdict="hit")
     unlikely = [question(f"q{number}", "glibc", "workload.features.resume") for number in range(5)]
-    kept, notes = folded([hit, *unlikely])
+    kept, notes = fold_questions([hit, *unlikely])
     assert kept == (hit,)
     assert "5 more unlikely questions" in notes[0]
     assert "--all" in notes[0]
@@ -32,7 +32,7 @@ def test_hits_stay_and_unlikely_questions_are_counted() -> None:
 def test_no_more_than_the_likeliest_are_asked_in_the_order_of_the_report() -> None:
     facts = ("workload.precision", "driver", "workload.launcher", "workload.task", "workload.batch_size")
     questions = [question(fact, fact) for fact in facts]
-    kept, notes = folded(questions)
+    kept, notes = fold_questions(questions)
     likeliest = sorted(questions, key=lambda finding: -likelihood(finding))[:MOST]
     assert kept == tuple(finding for finding in questions if finding in likeliest)
     assert "2 more unlikely questions" in notes[0]
@@ -40,14 +40,14 @@ def test_no_more_than_the_likeliest_are_asked_in_the_order_of_the_report() -> No
 
 def test_of_those_that_the_same_fact_settles_one_is_asked() -> None:
     questions = [question("a", "driver"), question("b", "driver"), question("c", "workload.launcher")]
-    kept, notes = folded(questions)
+    kept, notes = fold_questions(questions)
     assert kept == (questions[0], questions[2])
     assert "1 more unlikely question" in notes[0]
 
 
 def test_a_question_that_needs_more_facts_than_one_that_is_asked_waits_for_its_answer() -> None:
     questions = [question("a", "driver"), question("b", "driver", "workload.launcher")]
-    kept, notes = folded(questions)
+    kept, notes = fold_questions(questions)
     assert kept == (questions[0],)
     assert "1 more unlikely question" in notes[0]
 
@@ -57,17 +57,17 @@ def test_a_remark_on_a_release_alone_is_counted_unless_it_is_wanted() -> None:
         return Finding(rule, origin, "hit", severity, "crash", "t", "w", "confirmed", packages={"a": "1"}, **more)
 
     shown = (remark("variable", facts=("variables",)), remark("late", "release"), remark("warned", severity="warning"))
-    kept, notes = folded([remark("bare"), *shown, remark("built", "build", facts=("build",))])
+    kept, notes = fold_questions([remark("bare"), *shown, remark("built", "build", facts=("build",))])
     assert kept == shown
     assert notes == ("2 remarks on features not known to be in use (--all shows them)",)
-    assert folded([remark("bare"), *shown], remarks=True) == ((remark("bare"), *shown), ())
-    assert folded([question("a", "driver")])[0] != ()
-    assert folded([replace(question("a", "driver"), severity="info")])[0] == ()
+    assert fold_questions([remark("bare"), *shown], remarks=True) == ((remark("bare"), *shown), ())
+    assert fold_questions([question("a", "driver")])[0] != ()
+    assert fold_questions([replace(question("a", "driver"), severity="info")])[0] == ()
 
 
 def test_few_likely_questions_need_no_note() -> None:
     questions = (question("a", "driver"), question("b", "workload.launcher"))
-    assert folded(questions) == (questions, ())
+    assert fold_questions(questions) == (questions, ())
 
 
 # --- What a rule leaves open here.

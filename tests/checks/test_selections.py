@@ -13,7 +13,7 @@ from packaging.markers import Marker
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
 from compat.checks.questions import LEAST, likelihood
-from compat.checks.selections import described, judged_listing
+from compat.checks.selections import judged_listing, to_environment
 from compat.formats.listing import ROOT, Choice, Entry, Listing
 from compat.formats.registry import format_of
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
@@ -184,7 +184,7 @@ def test_described_keeps_everything_and_tells_releases_apart() -> None:
     listing = Listing(
         listing.file, listing.kind, listing.entries, listing.edges, context=Environment(workload=Workload(task="sft"))
     )
-    environment = described(listing)
+    environment = to_environment(listing)
     assert environment.workload is not None
     assert [(each.version, each.marker) for each in environment.distributions or ()] == [
         ("4.57.1", "extra == 'extra-4-mine-new'"), ("4.40.0", "extra == 'extra-4-mine-old'"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from compat.checks import check_environment
 from compat.checks import interfaces as surface
-from compat.checks import judged
 from compat.model import Distribution, Environment, Finding, Source, Workload
 from compat.rules.compiled import Matrix
 from compat.rules.facts import Facts
@@ -90,7 +90,7 @@ def test_the_rest_is_listed_on_request() -> None:
 
 
 def test_what_a_curated_rule_tells_is_told_once(matrix: Matrix) -> None:
-    _, findings, _ = judged(_environment(BROKEN), matrix)
+    _, findings, _ = check_environment(_environment(BROKEN), matrix)
     about = [each for each in findings if each.packages.keys() == BROKEN.keys() and each.severity == "error"]
     assert [each.origin for each in about] == ["rule"]
 
@@ -101,6 +101,6 @@ def test_what_a_curated_rule_tells_is_told_once(matrix: Matrix) -> None:
 )
 def test_a_rule_s_task_is_an_error_where_it_is_known(matrix: Matrix, workload: Workload | None, severity: str) -> None:
     versions = {"transformers": "4.36.2", "accelerate": "1.10.0"}
-    _, findings, _ = judged(_environment(versions, workload), matrix)
+    _, findings, _ = check_environment(_environment(versions, workload), matrix)
     about = [each for each in findings if each.verdict == "hit" and "accelerate" in each.packages and each.severity != "info"]
     assert [(each.rule, each.severity) for each in about] == [("accelerate-dispatch-batches-removed", severity)]

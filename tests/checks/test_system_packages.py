@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compat.api.machine import Machine
-from compat.checks import judged
-from compat.checks.fix_commands import Host, host_of, on
+from compat.checks import check_environment
+from compat.checks.fix_commands import Host, host_of, with_host_commands
 from compat.cli.doctor import with_system_of
 from compat.model import Accelerator, Distribution, Environment, Finding, Fix
 from compat.rules.compiled import open_matrix
@@ -53,7 +53,7 @@ def finding(fix: Fix) -> Finding:
     ],
 )
 def test_a_driver(here: Host, command: str | None, words: str) -> None:
-    (found,) = on(here, [finding(Fix("driver", spec=">=525", text="install a driver of branch 525 or newer"))])
+    (found,) = with_host_commands(here, [finding(Fix("driver", spec=">=525", text="install a driver of branch 525 or newer"))])
     (fix,) = found.fixes
     assert fix.command == command
     assert words in fix.text
@@ -72,7 +72,7 @@ def test_a_driver(here: Host, command: str | None, words: str) -> None:
 )
 def test_a_toolkit_comes_beside_the_setting_that_names_it(here: Host, command: str | None) -> None:
     setting = Fix("config", text="CUDA_HOME=/usr/local/cuda-12 (install a CUDA 12 toolkit and let CUDA_HOME point to it)")
-    (found,) = on(here, [finding(setting)])
+    (found,) = with_host_commands(here, [finding(setting)])
     assert found.fixes[0] == setting
     assert found.fixes[1].command == command
     assert "CUDA 12 toolkit" in found.fixes[1].text
@@ -81,7 +81,7 @@ def test_a_toolkit_comes_beside_the_setting_that_names_it(here: Host, command: s
 
 @pytest.mark.parametrize("fix", [Fix("driver", text="another release"), Fix("config", text="gradient_checkpointing=True")])
 def test_other_fixes_stay_what_they_are(fix: Fix) -> None:
-    assert on(host(UBUNTU), [finding(fix)]) == (finding(fix),)
+    assert with_host_commands(host(UBUNTU), [finding(fix)]) == (finding(fix),)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_doctor_completes_what_it_finds_on_this_machine(
     monkeypatch.setattr("compat.machine.system.in_container", lambda root="/": False)
     environment = Environment(os="linux", driver="470.57", distributions=(Distribution("torch", "2.5.1+cu124"),),
                               accelerators=(Accelerator(vendor="nvidia", name=gpu, compute_capability=capability),))  # fmt: skip
-    _, found, _ = judged(environment, open_matrix())
+    _, found, _ = check_environment(environment, open_matrix())
     machine = Machine(environment, "", None, running=False, interpreter=None, notes=())
     (old,) = (each for each in with_system_of(machine, found) if each.rule == "build-torch-driver")
     (driver,) = (fix for fix in old.fixes if fix.kind == "driver")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.changed_names import changed
+from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.python_messages import lack_in
 from compat.model import Distribution, Environment, Finding
 from tests.diagnosis.test_symptoms import said, trace
@@ -70,15 +70,15 @@ def test_the_installed_release_decides() -> None:
 def test_what_could_be_anybodys_is_no_answer(error: str) -> None:
     lack = lack_in(error)
     assert lack is not None
-    assert changed(lack, ()) is None
+    assert releases_with_name(lack, ()) is None
 
 
 def test_of_several_packages_the_installed_one_is_meant() -> None:
     error = "TypeError: FusedMoE.__init__() got an unexpected keyword argument 'apply_router_weight_on_input'"
     lack = lack_in(error)
     assert lack is not None
-    assert changed(lack, ()) is None
-    assert changed(lack, (), ("sglang", "vllm")) is None
+    assert releases_with_name(lack, ()) is None
+    assert releases_with_name(lack, (), ("sglang", "vllm")) is None
     (finding,) = said(error, with_release("vllm", "0.8.0"))
     assert (finding.verdict, list(finding.packages)) == ("possible", ["vllm"])
 

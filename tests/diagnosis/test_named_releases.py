@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compat.diagnosis.explanations import between
 from compat.diagnosis.frame_packages import modules_of
-from compat.diagnosis.missing_names import home
+from compat.diagnosis.missing_names import module_of_name
 from compat.diagnosis.named_releases import of_attribute, of_keyword, of_member, of_name
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
@@ -412,8 +412,8 @@ def test_a_private_function_by_the_module_that_calls_it() -> None:
 
 
 def test_a_function_that_is_named_after_its_package() -> None:
-    assert home("liger_fused_linear_cross_entropy", ()) == "liger_kernel.transformers.functional"
-    assert home("fused_linear_cross_entropy", ()) is None
+    assert module_of_name("liger_fused_linear_cross_entropy", ()) == "liger_kernel.transformers.functional"
+    assert module_of_name("fused_linear_cross_entropy", ()) is None
 
 
 def test_a_name_that_all_known_releases_have_is_not_looked_up_elsewhere() -> None:

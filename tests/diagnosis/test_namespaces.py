@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import compat
-from compat.diagnosis.namespaces import shared
+from compat.diagnosis.namespaces import distribution_of_submodule
 from tests.diagnosis.test_named_releases import with_release
 from tests.diagnosis.test_symptoms import said
 
@@ -29,7 +29,7 @@ from tests.diagnosis.test_symptoms import said
     ],
 )
 def test_the_distribution_of_a_submodule(module: str, distribution: tuple[str, str] | None) -> None:
-    assert shared(module) == distribution
+    assert distribution_of_submodule(module) == distribution
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.frame_packages import meeting
+from compat.diagnosis.frame_packages import innermost_packages
 from compat.diagnosis.python_messages import ADDED, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, REMOVED, Lack, by_name, lack_in
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
@@ -66,7 +66,7 @@ def test_what_is_missing(message: str, lack: Lack | None) -> None:
 )
 def test_whose_frame_it_is(file: str, package: str | None) -> None:
     (error,) = parse_log(f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    g()\nValueError: x\n')
-    assert meeting(error) == (() if package is None else (package,))
+    assert innermost_packages(error) == (() if package is None else (package,))
 
 
 def test_the_line_that_deletes_an_attribute_is_not_torchs() -> None:
@@ -76,7 +76,7 @@ def test_the_line_that_deletes_an_attribute_is_not_torchs() -> None:
         '  File "/v/site-packages/torch/nn/modules/module.py", line 2077, in Module.__delattr__\n    super().__delattr__(name)\n'
         "AttributeError: 'PeftModel' object has no attribute '_flag'\n"
     )
-    assert meeting(error) == ("unsloth",)
+    assert innermost_packages(error) == ("unsloth",)
 
 
 def _there(name: str) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compat.diagnosis.raised_messages import raised, span_of
-from compat.diagnosis.stated import installs_in, met, requirements_in, settings_in
+from compat.diagnosis.raised_messages import explain_raised_message, span_of
+from compat.diagnosis.stated import installs_in, requirements_in, satisfies_specifier, settings_in
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts
@@ -52,9 +52,9 @@ def test_settings_that_a_message_names(text: str, fix: tuple[str, str | None] | 
 
 
 def test_a_release_meets_what_is_asked_for() -> None:
-    assert met("2.4.0+cu121", ">=2.4")
-    assert not met("2.3.1", ">=2.4")
-    assert not met("2.3.1", "")
+    assert satisfies_specifier("2.4.0+cu121", ">=2.4")
+    assert not satisfies_specifier("2.3.1", ">=2.4")
+    assert not satisfies_specifier("2.3.1", "")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_releases_in_words(having: str, words: str) -> None:
 def diagnosed(text: str, packages: dict[str, str], **keys: Any) -> tuple[Finding, ...]:
     errors = parse_log(text)
     distributions = tuple(Distribution(name, version) for name, version in packages.items())
-    return raised(errors, decisive(errors), Facts(Environment(distributions=distributions, **keys)))
+    return explain_raised_message(errors, decisive(errors), Facts(Environment(distributions=distributions, **keys)))
 
 
 DYNAMO = "RuntimeError: Dynamo is not supported on Python 3.12+\n"
@@ -120,7 +120,7 @@ def test_who_passes_an_error_on_is_not_the_cause() -> None:
     )
     errors = parse_log(text)
     facts = Facts(Environment(distributions=(Distribution("transformers", "4.49.0"),)))
-    assert raised(errors, decisive(errors), facts) == ()
+    assert explain_raised_message(errors, decisive(errors), facts) == ()
 
 
 def test_who_looks_an_attribute_up_is_not_to_blame_for_it() -> None:
@@ -139,7 +139,7 @@ def test_a_message_that_packages_share_comes_from_the_one_that_the_others_requir
         ("ValueError: Attention mask should be of size (1, 1, 1, 1024), but is torch.Size([1, 1, 1, 1])", "transformers"),
     ):
         errors = parse_log(error)
-        (finding,) = raised(errors, decisive(errors), Facts(Environment()))
+        (finding,) = explain_raised_message(errors, decisive(errors), Facts(Environment()))
         assert next(iter(finding.packages)) == package
 
 
@@ -158,7 +158,7 @@ AssertionError{message}
 def asserted(function: str = "init_new", message: str = "", version: str | None = None) -> tuple[Finding, ...]:
     log = parse_log(_ASSERTED.format(function=function, message=message))
     copies = () if version is None else (Distribution("sglang", version),)
-    return raised(log, [len(log) - 1], Facts(Environment(distributions=copies)))
+    return explain_raised_message(log, [len(log) - 1], Facts(Environment(distributions=copies)))
 
 
 def test_an_assertion_without_a_message_is_found_by_its_line() -> None:

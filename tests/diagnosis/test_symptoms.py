@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.checks import derived_findings
-from compat.diagnosis.explanations import between, explained
+from compat.diagnosis.explanations import between, explain_symptoms
 from compat.model import Accelerator, Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts
@@ -14,7 +14,7 @@ from compat.rules.facts import Facts
 def said(text: str, environment: Environment | None = None) -> list[Finding]:
     environment = environment or Environment()
     errors = parse_log(text)
-    return list(explained(text, errors, decisive(errors), Facts(environment), derived_findings(environment)))
+    return list(explain_symptoms(text, errors, decisive(errors), Facts(environment), derived_findings(environment)))
 
 
 def trace(error: str, *frames: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.torch_build import cuda_of, major
+from compat.checks.torch_build import cuda_of, major_version
 from compat.diagnosis.devices import for_driver, for_gpu
 from compat.model import Distribution, Environment, Source
 from compat.rules.facts import Facts
@@ -18,7 +18,7 @@ NOWHERE = Facts(Environment())
 def test_a_build_for_the_cuda_of_the_driver(found: str, cuda: int) -> None:
     (fix,) = for_driver(f"The NVIDIA driver on your system is too old (found version {found}).", NOWHERE)
     label = (fix.spec or "").partition("+")[2]
-    assert major(cuda_of(label) or "") == cuda
+    assert major_version(cuda_of(label) or "") == cuda
     assert fix.command is not None
     assert fix.command.endswith(f"/{label}")
 

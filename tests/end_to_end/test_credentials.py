@@ -24,8 +24,8 @@ from compat.model import Source
 from compat.output.graph import Graph, Node, dot, picture
 from compat.output.markdown import markdown
 from compat.output.plan import shown_pins, shown_plan
-from compat.output.stream import dumped, emit
-from compat.output.terminal import rendered
+from compat.output.stream import emit, to_json
+from compat.output.terminal import render_text
 from compat.records import replace
 from compat.redact import HIDDEN, redacted, without_credentials
 from compat.repair.plan import Plan
@@ -277,8 +277,8 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     outcomes = hostile(text)
     report = outcomes[0].report
     assert report is not None
-    yield "text", rendered(report, text, text, at_length=True)
-    yield "json", dumped(report.to_json())
+    yield "text", render_text(report, text, text, at_length=True)
+    yield "json", to_json(report.to_json())
     for name, (_, module, function) in REPORTS.items():
         yield name, getattr(importlib.import_module(module), function)(outcomes)
     yield "markdown", markdown(report)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from compat.api.diagnosis import unexplained
-from compat.checks.baseline import known
-from compat.checks.selections import described, judged_listing
+from compat.checks.baseline import read_baseline
+from compat.checks.selections import judged_listing, to_environment
 from compat.diagnosis.diagnose import diagnose
 from compat.errors import InputError
 from compat.formats.described import parse_described, read_described
@@ -85,7 +85,7 @@ def _judged(listing: Listing, matrix: Matrix) -> None:
     judged_listing(listing, Environment(), matrix)
     if listing.context != Environment():
         judged_listing(listing, listing.context, matrix)
-    _read_again(described(listing), listing.file)
+    _read_again(to_environment(listing), listing.file)
 
 
 def _read_again(environment: Environment, name: str) -> None:
@@ -128,7 +128,7 @@ def _config(name: str, content: bytes, matrix: Matrix) -> None:
 
 
 def _baseline(name: str, content: bytes, matrix: Matrix) -> None:
-    known(name)
+    read_baseline(name)
 
 
 _TOML = {

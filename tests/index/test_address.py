@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.index.settings import joined
+from compat.index.settings import resolve_link
 
 BASES = ("https://index.example/simple/a/", "http://u:p@index.example/root/simple/a", "https://index.example/simple/a/?page=2")
 PART = st.one_of(
@@ -20,7 +20,7 @@ PART = st.one_of(
 @given(st.sampled_from(BASES), st.lists(PART, max_size=6), st.sampled_from(["", "/", "#sha256=00", "# a b"]))
 def test_a_link_is_joined_as_the_standard_library_does(base: str, parts: list[str], end: str) -> None:
     link = "/".join(parts) + end
-    found = joined(base, link)
+    found = resolve_link(base, link)
     try:
         url = urljoin(base, link.strip())
     except ValueError:
@@ -42,4 +42,4 @@ def test_a_link_is_joined_as_the_standard_library_does(base: str, parts: list[st
     ],
 )
 def test_relative_links(link: str, url: str) -> None:
-    assert joined("https://index.example/simple/a/", link) == url
+    assert resolve_link("https://index.example/simple/a/", link) == url

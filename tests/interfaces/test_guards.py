@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat.checks.guards import holds, known_in_words
+from compat.checks.guards import condition_holds, known_in_words
 from compat.interfaces.guards import condition_of
 from compat.interfaces.refusals import Both, Either, FactTest, Opposite, fact_tests
 from compat.model import Accelerator, Distribution, Environment, Workload
@@ -125,7 +125,7 @@ OLD = FactTest("package", "torch", "<", "2.1")
     ],
 )  # fmt: skip
 def test_conditions_are_judged_with_three_values(condition: Condition, known: dict[str, Any], answer: bool | None) -> None:
-    assert holds(condition, facts(**known)) is answer
+    assert condition_holds(condition, facts(**known)) is answer
 
 
 def test_the_facts_that_conditions_ask_for_are_said() -> None:

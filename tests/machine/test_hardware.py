@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from compat.machine import hardware
 from compat.machine.hardware import parse_information, parse_module_version, read_hardware
-from compat.machine.system import Hardware, filled
+from compat.machine.system import Hardware, merge_hardware
 from compat.model import Accelerator
 
 ON_DISK = "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
@@ -331,7 +331,7 @@ def test_any_text_may_stand_on_the_bus(text: str) -> None:
 def test_the_first_reading_wins_and_notes_are_said_once() -> None:
     first = Hardware(driver="1", notes=("a", "b"))
     second = Hardware(accelerators=(), driver="2", driver_cuda="12.4", notes=("b", "c"))
-    assert filled(first, second) == Hardware(accelerators=(), driver="1", driver_cuda="12.4", notes=("a", "b", "c"))
+    assert merge_hardware(first, second) == Hardware(accelerators=(), driver="1", driver_cuda="12.4", notes=("a", "b", "c"))
 
 
 def test_a_machine_without_a_gpu_is_read_with_few_calls(tree: Tree) -> None:

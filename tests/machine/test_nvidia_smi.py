@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine.nvidia_smi import FIELDS, ask, parse_list, parse_query, parse_table
+from compat.machine.nvidia_smi import FIELDS, parse_list, parse_query, parse_table, query_nvidia_smi
 from compat.machine.system import Hardware
 from compat.model import Accelerator
 from tests.growth import assert_linear
@@ -298,7 +298,7 @@ class TestAsking:
         (tmp_path / "query").write_text(rows)
         (tmp_path / "table").write_text(TWO_A100)
         script = f'case "$1" in --query-gpu=*) cat {tmp_path}/query;; *) cat {tmp_path}/table;; esac'
-        found = ask(program(tmp_path, script))
+        found = query_nvidia_smi(program(tmp_path, script))
         assert (found.driver, found.driver_cuda) == ("550.54.15", "12.4")
         assert names(found) == [A100, "NVIDIA GB10"]
 
@@ -307,29 +307,29 @@ class TestAsking:
             'case "$1" in *compute_cap*) echo "Field \\"compute_cap\\" is not a valid field to query."; exit 2;;\n'
             '--query-gpu=*) echo "0, Tesla V100-SXM2-32GB, 32510 MiB, 440.33.01, GPU-77";;\n*) exit 6;; esac'
         )
-        found = ask(program(tmp_path, script))
+        found = query_nvidia_smi(program(tmp_path, script))
         assert found.accelerators == (Accelerator("nvidia", "Tesla V100-SXM2-32GB", None, 32510, extra={"uuid": "GPU-77"}),)
         assert found.driver == "440.33.01"
 
     def test_a_failure_is_read_and_not_asked_again(self, tmp_path: Path) -> None:
-        found = ask(program(tmp_path, f'echo x >> {tmp_path}/calls; echo "{MISMATCH}"; exit 18'))
+        found = query_nvidia_smi(program(tmp_path, f'echo x >> {tmp_path}/calls; echo "{MISMATCH}"; exit 18'))
         assert found.driver_state == "mismatched"
         assert (tmp_path / "calls").read_text() == "x\n"
 
     def test_one_that_hangs_is_given_up(self, tmp_path: Path) -> None:
-        found = ask(program(tmp_path, f"sleep 60; touch {tmp_path}/ended"), seconds=0.2)
+        found = query_nvidia_smi(program(tmp_path, f"sleep 60; touch {tmp_path}/ended"), seconds=0.2)
         assert not (tmp_path / "ended").exists()
         assert found.accelerators is None
         assert found.notes == ("nvidia-smi did not respond within 0.2 seconds.",)
 
     def test_one_that_cannot_be_started(self, tmp_path: Path) -> None:
-        found = ask(str(tmp_path / "absent"))
+        found = query_nvidia_smi(str(tmp_path / "absent"))
         assert found.accelerators is None
         assert "cannot be started" in found.notes[0]
 
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
         (tmp_path / "bytes").write_bytes(b"0, Tesla \xff T4, 7.5, 15360 MiB, 550.54.15, GPU-1\n")
-        assert names(ask(program(tmp_path, f"cat {tmp_path}/bytes"))) == ["Tesla \ufffd T4"]
+        assert names(query_nvidia_smi(program(tmp_path, f"cat {tmp_path}/bytes"))) == ["Tesla \ufffd T4"]
 
 
 def test_importing_the_parser_starts_nothing_heavy() -> None:

@@ -19,9 +19,9 @@ from compat.machine.system import (
     in_container,
     machine,
     on_path,
+    path_below,
     read_system,
     system_program,
-    under,
     wsl,
 )
 
@@ -122,8 +122,8 @@ def test_a_text_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
 
 
 def test_paths_below_a_root() -> None:
-    assert under("/", "/proc/x") == "/proc/x"
-    assert under("/fake/", "/proc/x") == "/fake/proc/x"
+    assert path_below("/", "/proc/x") == "/proc/x"
+    assert path_below("/fake/", "/proc/x") == "/fake/proc/x"
 
 
 def test_a_program_is_looked_for_on_the_given_path_alone(tmp_path: Path) -> None:

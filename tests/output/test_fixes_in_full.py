@@ -14,8 +14,8 @@ from compat.output.github import workflow_commands
 from compat.output.junit import junit
 from compat.output.plan import shown_plan
 from compat.output.sarif import sarif
-from compat.output.stream import dumped
-from compat.output.terminal import rendered
+from compat.output.stream import to_json
+from compat.output.terminal import render_text
 from compat.repair.plan import Plan
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import content_of, fix_of
@@ -24,10 +24,10 @@ from compat.rules.rule import FixTemplate
 from tests.output.outcomes import finding, outcome
 
 FORMATS: dict[str, Callable[[Report], str]] = {
-    "terminal": lambda report: rendered(report),
+    "terminal": lambda report: render_text(report),
     "json": lambda report: json.dumps(report.to_json(), ensure_ascii=False).replace('\\"', '"'),
     "sarif": lambda report: (
-        dumped(sarif([outcome(*report.findings)], "1")).replace('\\"', '"').replace("{{", "{").replace("}}", "}")
+        to_json(sarif([outcome(*report.findings)], "1")).replace('\\"', '"').replace("{{", "{").replace("}}", "}")
     ),
     "junit": lambda report: html.unescape(junit([outcome(*report.findings)])),
     "github": lambda report: workflow_commands([outcome(*report.findings)]).replace("%25", "%"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compat.checks.requirements import Requires, requires_among
 from compat.model import Distribution, Environment
-from compat.output.graph import Graph, Node, dot, holding, picture
+from compat.output.graph import Graph, Node, dot, picture, requirement_graph
 
 
 def environment_of(*copies: Distribution) -> Environment:
@@ -45,7 +45,7 @@ def test_what_holds_a_package_directly_and_through_others() -> None:
         Requires("a", "b", ">=1", met=True), Requires("b", "c", "==2", met=True), Requires("c", "d", "", met=True),
         Requires("e", "d", "", met=True), Requires("c", "a", "", met=True), Requires("x", "c", ">3", met=False, extra="dev"),
     )  # fmt: skip
-    graph = holding("c", [(name, "1") for name in "abcdex"], requirements)
+    graph = requirement_graph("c", [(name, "1") for name in "abcdex"], requirements)
     assert [node.name for node in graph.nodes] == ["a", "b", "c", "d"]
     assert [(each.asking, each.asked) for each in graph.requirements] == [("a", "b"), ("b", "c"), ("c", "d"), ("c", "a")]
     assert [node.name for node in graph.nodes if node.concerned] == ["c"]

@@ -17,7 +17,7 @@ from jsonschema import Draft4Validator
 from compat.checks.baseline import fingerprint
 from compat.model import Finding, Fix, Location, Outcome
 from compat.output.sarif import sarif
-from compat.output.stream import dumped
+from compat.output.stream import to_json
 from compat.rules.compiled import Matrix
 from tests.output.outcomes import failed, finding, outcome, possible
 
@@ -42,7 +42,7 @@ def test_the_published_schema_is_there() -> None:
 
 def checked(*outcomes: Outcome) -> dict[str, Any]:
     """The only run of the log, once it is what the standard asks for."""
-    text = dumped(sarif(outcomes, "1.2.3"))
+    text = to_json(sarif(outcomes, "1.2.3"))
     text.encode("utf-8")
     log = json.loads(text)
     validator = schema()
@@ -250,14 +250,14 @@ def test_hostile_text_is_no_placeholder_link_or_markup() -> None:
 
 
 def test_every_rule_of_the_matrix_can_be_told(matrix: Matrix) -> None:
-    from compat.checks import judged
+    from compat.checks import check_environment
     from compat.formats.described import parse_described
 
     outcomes, rules = [], set()
     for rule in matrix.rules():
         for example in rule.examples:
             if example.verdict != "clear":
-                _, findings, notes = judged(parse_described(example.environment, "x")[0], matrix)
+                _, findings, notes = check_environment(parse_described(example.environment, "x")[0], matrix)
                 outcomes.append(outcome(*findings, file=f"{rule.id}.json", notes=notes))
                 rules.add(rule.id)
     run = checked(*outcomes)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.output.stream import dumped, emit, harmless
+from compat.output.stream import emit, harmless, to_json
 
 _PARTS = (*"a: \n\t\r#[]{}<\"'\\é", "::", "##[", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x7f", "\u202e", "\u2028")
 _HOSTILE = st.lists(st.sampled_from(_PARTS), max_size=20).map("".join)
@@ -37,7 +37,7 @@ def test_no_line_is_a_workflow_command(text: str, start: str) -> None:
 def test_json_says_the_same(value: dict[str, str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_ACTIONS", "true")
-        assert json.loads(harmless(dumped(value))) == value
+        assert json.loads(harmless(to_json(value))) == value
 
 
 def test_our_own_colours_stay() -> None:

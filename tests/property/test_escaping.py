@@ -15,7 +15,7 @@ from compat.model import Finding, Fix, Location, Outcome
 from compat.output.github import escaped_data, escaped_property, workflow_commands
 from compat.output.junit import escaped, junit
 from compat.output.sarif import _percent_encoded, doubled_braces, markdown_code, plain, sarif
-from compat.output.stream import dumped
+from compat.output.stream import to_json
 from tests.output.outcomes import failed, finding, outcome
 
 UNICODE = st.text(st.characters(exclude_categories=("Cs",)) | st.sampled_from("%:,\r\n{}[]()<>&\"'`\\\x00 "))
@@ -78,7 +78,7 @@ def test_no_text_changes_the_shape_of_a_junit_report(text: str) -> None:
 
 @given(ANY)
 def test_no_text_spoils_a_sarif_log(text: str) -> None:
-    log: dict[str, Any] = json.loads(dumped(sarif(hostile(text), "1")).encode("utf-8"))
+    log: dict[str, Any] = json.loads(to_json(sarif(hostile(text), "1")).encode("utf-8"))
     (run,) = log["runs"]
     assert len(run["results"]) == 1
     assert len(run["tool"]["driver"]["rules"]) == 1

@@ -16,7 +16,7 @@ from compat.model import LAUNCHERS, Workload
 from compat.syntax.shell_commands import commands_of
 from compat.syntax.yaml import parse_yaml
 from compat.workload.command import from_command
-from compat.workload.launch import from_variables, merge
+from compat.workload.launch import from_variables, merge_workloads
 from compat.workload.launch_config import read_accelerate, read_deepspeed
 from compat.workload.reading import axolotl, llamafactory, read_recipe
 from compat.workload.script import read_script
@@ -148,8 +148,8 @@ workloads = st.builds(
 def test_merging(a: Workload, b: Workload, absent: list[str]) -> None:
     off = tuple(name for name in absent if name not in (b.features or ()))
     b = Workload(task=b.task, features=b.features, features_absent=off or None, launcher=b.launcher)
-    both = merge(a, b)
-    assert merge(both, b) == both
+    both = merge_workloads(a, b)
+    assert merge_workloads(both, b) == both
     assert not set(both.features or ()) & set(both.features_absent or ())
     assert set(a.features or ()) <= set(both.features or ())
     assert set(both.features or ()) <= set(a.features or ()) | set(b.features or ())

@@ -9,7 +9,7 @@ import pytest
 from compat.model import Environment, Finding, Fix
 from compat.repair.candidates import Release
 from compat.repair.engine import Requires, Statement
-from compat.repair.explain import conflict, lacking, reasons, relieving, said
+from compat.repair.explain import conflict, contradiction_text, most_helpful_removal, reasons, why_unsatisfied
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solution, Solver
@@ -102,7 +102,7 @@ def test_a_conflict_is_minimal_and_one_wish_relieves_it() -> None:
         tried.append(problem)
         return for_problem(problem, universe._releases, REQUIRES).solve(["trl"])  # type: ignore[attr-defined]
 
-    relief = relieving(asked.problem, core, solve)
+    relief = most_helpful_removal(asked.problem, core, solve)
     assert relief is not None
     assert relief[0] == "you keep peft==1.0"
     assert chosen(relief[1]) == {"torch": "1.0", "trl": "2.0", "peft": "2.0", "vllm": "1.0"}
@@ -112,7 +112,7 @@ def test_a_conflict_is_minimal_and_one_wish_relieves_it() -> None:
 def test_where_no_wish_helps_there_is_no_relief() -> None:
     asked = solver(("trl<2",))
     asked.solve(["trl"])
-    assert relieving(asked.problem, [Statement("rule", "It breaks (a-rule)")], lambda problem: asked.solve()) is None
+    assert most_helpful_removal(asked.problem, [Statement("rule", "It breaks (a-rule)")], lambda problem: asked.solve()) is None
 
 
 def test_what_several_releases_require_is_one_statement() -> None:
@@ -125,7 +125,7 @@ def test_what_several_releases_require_is_one_statement() -> None:
     }
     asked = solver(("torch>=2",), requires={**every, ("trl", "2.0"): ("peft<2",)})
     assert asked.solve(["trl"]).chosen is None
-    texts = said(conflict(asked), asked.opened)
+    texts = contradiction_text(conflict(asked), asked.opened)
     assert "you keep torch>=2" in texts
     assert "all versions of vllm require torch<2" in texts
 
@@ -137,15 +137,15 @@ def test_a_range_of_releases_is_named_by_its_ends() -> None:
         return Requires("peft", Release("peft", version), need(needed))
 
     first = (of("1.0", "torch>=1"), of("2.0", "torch>=2"), of("3.0", "torch>=2"))
-    assert said(first, opened) == ("peft<=3.0 requires torch>=1 or torch>=2",)
-    assert said(first[1:], opened) == ("peft>=2.0,<=3.0 requires torch>=2",)
-    assert said((first[0], first[2]), opened) == ("peft 1.0, 3.0 require torch>=1 or torch>=2",)
+    assert contradiction_text(first, opened) == ("peft<=3.0 requires torch>=1 or torch>=2",)
+    assert contradiction_text(first[1:], opened) == ("peft>=2.0,<=3.0 requires torch>=2",)
+    assert contradiction_text((first[0], first[2]), opened) == ("peft 1.0, 3.0 require torch>=1 or torch>=2",)
     many = {"peft": tuple(Release("peft", f"{number}.0") for number in range(12))}
     each = [Requires("peft", release, need(f"torch=={release.version}")) for release in many["peft"]]
-    assert said((*each[:4], *each[6:8], each[9]), many) == (
+    assert contradiction_text((*each[:4], *each[6:8], each[9]), many) == (
         "peft 0.0 to 3.0, 6.0 to 7.0, 9.0 require torch==0.0 or … or torch==9.0",
     )
-    assert said(first[:1], opened) == ("peft 1.0 requires torch>=1",)
+    assert contradiction_text(first[:1], opened) == ("peft 1.0 requires torch>=1",)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,6 @@ def test_why_no_release_meets_a_requirement_is_part_of_a_contradiction(release: 
     core = [Statement("keep", "you keep trl==2.0"), Requires("trl", Release("trl", "2.0"), need("peft>=2"))]
     problem = Problem(Environment(), TARGET, {"trl": Release("trl", "1.0")})
     opened = {"trl": (Release("trl", "2.0"),), "peft": (Release("peft", "1.0"),)}
-    assert lacking(core, problem, opened, lambda name: (release,)) == (told,)
+    assert why_unsatisfied(core, problem, opened, lambda name: (release,)) == (told,)
     opened["peft"] = (Release("peft", "2.1"),)
-    assert lacking(core, problem, opened, lambda name: (release,)) == ()
+    assert why_unsatisfied(core, problem, opened, lambda name: (release,)) == ()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from compat.repair.engine import LEVELS, Clauses, best
+from compat.repair.engine import LEVELS, Clauses, cheapest_model
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver
 from tests.repair.test_optimal import instance
@@ -58,12 +58,12 @@ def some_clauses(seed: int) -> Clauses:
 def test_the_engines_agree_on_random_clauses(start: int) -> None:
     for seed in range(start, start + 50):
         problem = some_clauses(seed)
-        found = best(problem)
+        found = cheapest_model(problem)
         assert second(problem) == (None if found is None else found.cost), f"seed {seed}"
         assert found is None or found.optimal
 
 
 def test_random_clauses_have_models_and_contradictions() -> None:
-    found = [best(some_clauses(seed)) for seed in range(300)]
+    found = [cheapest_model(some_clauses(seed)) for seed in range(300)]
     assert 30 < sum(each is None for each in found) < 270
     assert sum(each is not None and max(each.cost) > 3 for each in found) > 30

@@ -9,12 +9,12 @@ import pytest
 from compat.checks import named_devices
 from compat.model import Accelerator, Distribution, Environment, Source, Workload
 from compat.repair.candidates import Release
-from compat.repair.engine import best
+from compat.repair.engine import cheapest_model
 from compat.repair.inputs import problem_of
 from compat.repair.problem import Policy
 from compat.repair.relaxation import Relaxation
 from compat.repair.target import Need
-from compat.repair.whole_plans import WholePlans, findings, planned, to_fix
+from compat.repair.whole_plans import WholePlans, environment_after, findings, to_fix
 from compat.rules.compiled import Matrix, open_matrix
 
 TORCH = tuple(Release("torch", version) for version in ("2.4.0", "2.5.1", "2.6.0", "2.7.0", "2.7.0+cu128", "2.8.0"))
@@ -88,7 +88,7 @@ def test_a_planned_environment_keeps_what_is_not_moved() -> None:
     before = Environment(
         python="3.11", distributions=(Distribution("trl", "0.17.0", source=own), Distribution("torch", "2.5.1"), unknown),
     )  # fmt: skip
-    after = planned(
+    after = environment_after(
         before, {"trl": Release("trl", "0.17.0"), "torch": Release("torch", "2.6.0"), "triton": Release("triton", "3.2.0")}
     )
     found = {each.name: (each.version, each.source and each.source.kind) for each in after.distributions or ()}
@@ -96,7 +96,7 @@ def test_a_planned_environment_keeps_what_is_not_moved() -> None:
         "trl": ("0.17.0", "vcs"), "torch": ("2.6.0", "index"), "triton": ("3.2.0", "index"), "unsloth": (None, None),
     }  # fmt: skip
     assert after.python == "3.11"
-    gone = planned(before, {"trl": Release("trl", "0.17.0")})
+    gone = environment_after(before, {"trl": Release("trl", "0.17.0")})
     assert [each.name for each in gone.distributions or ()] == ["trl", "unsloth"]
 
 
@@ -108,7 +108,7 @@ def test_what_conda_installed_is_as_it_is(tokenizers: str, possible: bool) -> No
     old, new = problem.current["transformers"], Release("transformers", "4.57.1")
     needs = {old: {"": (Need("tokenizers", "<0.22", ()),)}, new: {"": (Need("tokenizers", ">=0.22", ()),)}}
     relaxation = Relaxation(problem, {"transformers": (old, new)}, needs)
-    assert (best(relaxation.clauses) is not None) is possible
+    assert (cheapest_model(relaxation.clauses) is not None) is possible
 
 
 def test_an_error_that_a_rule_and_the_source_tell_is_fixed_once() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from compat.model import Workload
-from compat.workload.arguments import apply, parse_words
+from compat.workload.arguments import apply_option, parse_words
 from compat.workload.draft import UNKNOWN, Draft
 
 
 def said(*options: tuple[str, Any], last_wins: bool = False) -> Workload:
     draft = Draft(last_wins=last_wins)
     for at, (name, value) in enumerate(options, 1):
-        apply(draft, name, value, f"line {at}")
+        apply_option(draft, name, value, f"line {at}")
     return draft.workload()
 
 
@@ -64,7 +64,7 @@ def test_features(name: str, value: Any, on: tuple[str, ...] | None, off: tuple[
 
 def test_a_name_that_means_nothing_here() -> None:
     draft = Draft()
-    assert not apply(draft, "learning_rate", 1e-4, "x")
+    assert not apply_option(draft, "learning_rate", 1e-4, "x")
     assert draft.workload() == Workload()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.model import Workload
-from compat.workload.launch import from_variables, merge
+from compat.workload.launch import from_variables, merge_workloads
 from tests.workload.launching import known
 
 TORCHRUN = {"LOCAL_RANK": "1", "RANK": "5", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}
@@ -103,7 +103,7 @@ def test_the_first_account_wins_and_features_unite() -> None:
     a = Workload(task="grpo", features=("vllm",), features_absent=("packing",), origins={"task": "a", "features.vllm": "a"})
     b = Workload(task="sft", batch_size=4, features=("packing", "peft"), features_absent=("vllm", "liger"),
                  origins={"task": "b", "batch_size": "b", "features.peft": "b", "features.liger": "b"})  # fmt: skip
-    both = merge(a, b)
+    both = merge_workloads(a, b)
     assert known(both, "task", "batch_size") == ("grpo", 4)
     assert both.features == ("vllm", "peft")
     assert both.features_absent == ("packing", "liger")
@@ -114,22 +114,22 @@ def test_the_first_account_wins_and_features_unite() -> None:
 
 def test_merging_nothing_changes_nothing() -> None:
     full = Workload(task="sft", trainer="SFTTrainer", processes=2, features=(), features_absent=("vllm",), extra={"x": 1})
-    assert merge(full, Workload()) == full == merge(Workload(), full)
+    assert merge_workloads(full, Workload()) == full == merge_workloads(Workload(), full)
 
 
 @pytest.mark.parametrize(("a", "b"), [("zero-3", "zero-2"), ("fsdp", "zero-3"), ("zero-1", "fsdp2")])
 def test_a_job_shards_in_one_way(a: str, b: str) -> None:
-    assert merge(Workload(features=(a,)), Workload(features=(b,))).features == (a,)
+    assert merge_workloads(Workload(features=(a,)), Workload(features=(b,))).features == (a,)
 
 
 def test_a_complete_list_of_features_takes_no_more() -> None:
-    both = merge(Workload(features=("peft",), features_complete=True), Workload(features=("vllm",)))
+    both = merge_workloads(Workload(features=("peft",), features_complete=True), Workload(features=("vllm",)))
     assert (both.features, both.features_complete) == (("peft",), True)
 
 
 def test_a_trainer_goes_with_its_task() -> None:
-    assert merge(Workload(task="dpo"), Workload(task="sft", trainer="SFTTrainer")).trainer is None
-    assert merge(Workload(task="sft"), Workload(task="sft", trainer="SFTTrainer")).trainer == "SFTTrainer"
+    assert merge_workloads(Workload(task="dpo"), Workload(task="sft", trainer="SFTTrainer")).trainer is None
+    assert merge_workloads(Workload(task="sft"), Workload(task="sft", trainer="SFTTrainer")).trainer == "SFTTrainer"
 
 
 def test_reading_the_machine_looks_for_every_variable_that_names_a_launcher() -> None:

@@ -11,7 +11,7 @@ from compat.formats.docker.stage import MACHINES
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.jobs import Argument, Job, JobFile, texts_of, unread_installs
 from compat.formats.listing import Listing
-from compat.formats.pins import numbered
+from compat.formats.pins import numbered_lines
 from compat.formats.registry import Format
 from compat.model import Accelerator, Environment
 from compat.records import record, replace
@@ -325,4 +325,4 @@ class Compose(Format):
         return read_compose(path, text)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
-        return numbered(text)
+        return numbered_lines(text)

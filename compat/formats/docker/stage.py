@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decode_utf8
 from compat.formats.docker.base_images import (
     has_no_compiler,
     image_variables,
@@ -395,7 +395,7 @@ class Run:
             self.stage.not_read(line, f"what {script} installs was not read: {reason}")
             return
         within = opened.path == self.stage.path  # a here-document
-        texts = decoded(opened.path, opened.content).splitlines()
+        texts = decode_utf8(opened.path, opened.content).splitlines()
         lines = [(opened.before + number if within else line, each) for number, each in enumerate(texts, 1)]
         self._run_lines(lines, script, line, command)
 

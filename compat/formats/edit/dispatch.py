@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decode_utf8
 from compat.formats.edit.changes import REMOVE, Change, Statement, checked, decided, inverse, requirement_for, rewritten
 from compat.formats.edit.files import Edit, Replacement, encoding_of, replaced
 from compat.formats.edit.installer import Installer
@@ -197,7 +197,7 @@ def edit_spans(
     ``added`` returns the insertion of a new requirement, or ``None`` if there is no list to add it to. :class:`InputError` for
     a requirement that is computed, a new one without a place, and an edit after which the file would list something else.
     """
-    text = decoded(path, content)
+    text = decode_utf8(path, content)
     encoded = encoding_of(path, content, text)
     listings = form.listings(path, content)
     elsewhere = of_included(listings, changes)

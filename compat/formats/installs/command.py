@@ -28,7 +28,7 @@ from compat.formats.installs.words import (
     values,
 )
 from compat.formats.registry import PROGRAMS
-from compat.formats.requirements.requirement import built, names_to_build
+from compat.formats.requirements.requirement import mark_source_build, names_to_build
 from compat.formats.specifiers import is_version
 from compat.model import EMPTY, Distribution, Source
 from compat.records import replace
@@ -217,7 +217,7 @@ def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[s
             source = Source("index", {"more": extra})
             requirements = tuple(replace(d, source=source) if d.name in named and d.name in _TORCH else d for d in requirements)
     no_binary = {name for value in values(options, "no-binary", "no-binary-package") for name in names_to_build(value)}
-    requirements = tuple(built(each, no_binary) for each in requirements)
+    requirements = tuple(mark_source_build(each, no_binary) for each in requirements)
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
     if uv and (build := backend_of(backends[-1])):
         requirements = tuple(replace(d, extra={**d.extra, **build}) if d.name in _TORCH else d for d in requirements)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decode_utf8
 from compat.formats.conda_spec import rewritten_spec
 from compat.formats.edit.changes import (
     REMOVE,
@@ -304,7 +304,7 @@ def edit_installs(
     ``collect`` is :meth:`InstallFormat.collect`. A variable that holds only this version is changed; otherwise the
     command is. :class:`InputError` for a computed version and a distribution that the file does not name.
     """
-    text = decoded(path, content)
+    text = decode_utf8(path, content)
     encoded = encoding_of(path, content, text)
     listings = form.listings(path, content)
     wrong: str | None = None

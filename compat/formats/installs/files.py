@@ -13,7 +13,7 @@ from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.installs.edit import InstallScript, edit_installs
 from compat.formats.installs.words import AT_RUN_TIME, Command, LockInstall, is_given, is_unresolved, printed_file
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.pins import numbered
+from compat.formats.pins import numbered_lines
 from compat.formats.registry import FORMATS, Format, format_of
 from compat.formats.requirements.file import decode, read_requirements
 from compat.model import normalized
@@ -350,7 +350,7 @@ class InstallFormat(Format):
     lists_packages = False
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
-        return numbered(text)
+        return numbered_lines(text)
 
     def collect(self, script: InstallScript) -> None:
         """Pass the shell text of ``script.text``, or its requirements, to the editor of install commands."""

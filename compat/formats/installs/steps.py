@@ -10,7 +10,7 @@ from typing import TypeAlias
 from compat.formats.installs.files import InstallFiles, combined
 from compat.formats.installs.words import Command, Line, LockInstall, from_index, is_given
 from compat.formats.listing import Branch, Edge, Entry, Listing
-from compat.formats.requirements.lines import constrained, forced, not_together
+from compat.formats.requirements.lines import apply_constraints, apply_override, not_together
 from compat.model import Distribution, Source, is_release, normalized
 from compat.records import record, replace
 from compat.versions import contains, key_of, ranges_of
@@ -191,7 +191,7 @@ class Installs:
         self._stated.update((each.distribution.name, each.distribution.version) for each in stated if each.distribution.version)
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
-        entries = not_together(constrained(wanted, limits, notes), self._files.path)
+        entries = not_together(apply_constraints(wanted, limits, notes), self._files.path)
         for entry in entries:
             self.add(entry, upgrade=install.upgrade)
         if not install.no_deps and not install.overrides and install.manager != "conda":
@@ -313,7 +313,9 @@ def _paths(steps: Sequence[Step | Listing], outer: Mapping[int, int]) -> Iterato
 
 def _forced(entry: Entry, overrides: Sequence[Entry]) -> Entry:
     """Return the entry after the last override of its distribution."""
-    return forced(entry, overrides[-1].distribution, f"{overrides[-1].file}:{overrides[-1].line}") if overrides else entry
+    return (
+        apply_override(entry, overrides[-1].distribution, f"{overrides[-1].file}:{overrides[-1].line}") if overrides else entry
+    )
 
 
 def _key(entry: Entry) -> tuple[str | None, str | None, str | None]:

@@ -12,7 +12,16 @@ from compat.formats.edit.changes import Change
 from compat.formats.edit.installer import Installer
 from compat.formats.listing import Choice, Edge, Entry, Listing
 from compat.formats.locks.graph import LockedGraph, edges_by_group
-from compat.formats.locks.tables import Table, both, index_source, packages_of, path_source, read_toml, url_source, vcs_source
+from compat.formats.locks.tables import (
+    Table,
+    and_markers,
+    index_source,
+    packages_of,
+    path_source,
+    read_toml,
+    url_source,
+    vcs_source,
+)
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import matcher, python_marker
 from compat.model import Distribution, Source, normalized
@@ -137,9 +146,9 @@ def _target_marker(target: Table) -> str | None:
     marker = python_marker(target.text("requires_python") or "")
     implementation = target.text("implementation")
     if implementation:
-        marker = both(marker, f'implementation_name == "{_plain(target, implementation)}"')
+        marker = and_markers(marker, f'implementation_name == "{_plain(target, implementation)}"')
     platform = target.text("platform")
-    return both(marker, _platform_marker(_plain(target, platform))) if platform else marker
+    return and_markers(marker, _platform_marker(_plain(target, platform))) if platform else marker
 
 
 def _plain(target: Table, word: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compat.formats.edit.changes import Change
 from compat.formats.edit.installer import Installer
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
-from compat.formats.locks.tables import Table, both, index_source, path_source, read_json, url_source, vcs_source_at
+from compat.formats.locks.tables import Table, and_markers, index_source, path_source, read_json, url_source, vcs_source_at
 from compat.formats.registry import ProjectLock
 from compat.formats.specifiers import alternatives
 from compat.model import Distribution, Source
@@ -124,7 +124,7 @@ def _condition(package: Table) -> str | None:
     condition = package.text("markers")
     for key in _MARKER_KEYS:
         if key in package.content:
-            condition = both(condition, f"{key} {package.needed_text(key)}")
+            condition = and_markers(condition, f"{key} {package.needed_text(key)}")
     return condition
 
 

@@ -10,7 +10,16 @@ from collections.abc import Callable
 
 from compat.formats.listing import Choice, Edge, Entry, Listing
 from compat.formats.locks.graph import LockedGraph, edges_by_group
-from compat.formats.locks.tables import Table, either, index_source, packages_of, path_source, read_toml, url_source, vcs_source
+from compat.formats.locks.tables import (
+    Table,
+    index_source,
+    or_markers,
+    packages_of,
+    path_source,
+    read_toml,
+    url_source,
+    vcs_source,
+)
 from compat.formats.registry import ProjectLock
 from compat.formats.requirements.requirement import name_at_start
 from compat.formats.specifiers import alternatives, matcher, python_marker
@@ -101,7 +110,7 @@ def _marker(package: Table, groups: list[str]) -> str | None:
     given = _markers(package)
     if "" not in given and any(given.get(normalized(group), "*") == "*" for group in groups):
         return None
-    return either(list(dict.fromkeys(given.values())))
+    return or_markers(list(dict.fromkeys(given.values())))
 
 
 def _markers(package: Table) -> dict[str, str]:
@@ -195,4 +204,4 @@ def _condition(package: Table) -> str | None:
         sets = alternatives(text) if text else []
     except ValueError:
         return None
-    return either([each for each in map(python_marker, sets) if each]) if sets and all(sets) else None
+    return or_markers([each for each in map(python_marker, sets) if each]) if sets and all(sets) else None

@@ -201,12 +201,12 @@ def path_source(path: str, *, editable: bool) -> Source:
     return Source("directory", {"path": path, "editable": True} if editable else {"path": path})
 
 
-def either(markers: list[str]) -> str | None:
+def or_markers(markers: list[str]) -> str | None:
     """Return a marker that holds if one of them does, or ``None``."""
     return markers[0] if len(markers) == 1 else " or ".join(f"({each})" for each in markers) or None
 
 
-def both(first: str | None, second: str | None) -> str | None:
+def and_markers(first: str | None, second: str | None) -> str | None:
     """Return a marker that holds if both do."""
     return f"({first}) and ({second})" if first and second else first or second
 

@@ -15,7 +15,7 @@ from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.locks.uv_text import tables_of
 from compat.formats.registry import Commands, ProjectLock, Relocking
 from compat.model import Distribution, Source, normalized
-from compat.records import quick
+from compat.records import create_unchecked
 from compat.redact import without_credentials
 from compat.versions import key_of
 
@@ -141,7 +141,7 @@ class _Graph:
         if found is None:  # equal tables are one object, and most packages have the same source
             found = self._sources[id(source)] = source_of(source)
         known = {"name": normalized(name), "version": version, "source": found, "marker": marker}
-        return quick(Entry, {"distribution": quick(Distribution, known), "line": line})
+        return create_unchecked(Entry, {"distribution": create_unchecked(Distribution, known), "line": line})
 
     def _roots(self) -> None:
         """Add the projects of the lock, their extras and their groups."""

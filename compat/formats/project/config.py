@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from compat.errors import InputError
-from compat.files import content_of, decoded
+from compat.files import content_of, decode_utf8
 from compat.records import record
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _parsed(path: str, content: bytes) -> ProjectConfig | None:
 
     relative = os.path.relpath(path)
     path = path if relative.startswith("..") else relative
-    text = decoded(path, content)
+    text = decode_utf8(path, content)
     tool = parse_text(text, path).get("tool")
     table = tool.get("compat") if isinstance(tool, dict) else None
     return None if table is None else _config(path, text, table)

@@ -13,8 +13,8 @@ from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
-from compat.formats.requirements.lines import constrained, forced
-from compat.formats.requirements.requirement import built, direct_url, parse_requirement, source_of_url
+from compat.formats.requirements.lines import apply_constraints, apply_override
+from compat.formats.requirements.requirement import direct_url, mark_source_build, parse_requirement, source_of_url
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
 from compat.syntax.toml import Places, Slot
@@ -258,8 +258,8 @@ class UvSettings:
         no_binary.update(map(normalized, self._table.texts("no-binary-package")))
         entries = [self._overridden(entry, overrides.get(entry.distribution.name, {}), notes) for entry in entries]
         if no_binary:
-            entries = [replace(entry, distribution=built(entry.distribution, no_binary)) for entry in entries]
-        return constrained(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
+            entries = [replace(entry, distribution=mark_source_build(entry.distribution, no_binary)) for entry in entries]
+        return apply_constraints(entries, [Entry(each.found, each.line, each.file) for each in self.constraints], notes)
 
     @staticmethod
     def _overridden(entry: Entry, overrides: dict[str | None, Statement[Slot]], notes: list[str]) -> Entry:
@@ -271,7 +271,7 @@ class UvSettings:
         if len(overrides) > 1 and asked.marker not in overrides:
             notes.append(f"{place}: {asked.name} is overridden in several ways; its version is not known")
             return replace(entry, distribution=replace(asked, version=None, specifier=None, source=None))
-        return forced(entry, override.found, place)
+        return apply_override(entry, override.found, place)
 
     def conflicts(self) -> tuple[tuple[int, ...], ...]:
         """Return the sets of choices that cannot be combined, by number; those of other projects are left out."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT
-from compat.formats.locks.tables import Table, both, either, index_source, is_name
+from compat.formats.locks.tables import Table, and_markers, index_source, is_name, or_markers
 from compat.formats.project.draft import Draft, direct_source, indexes_of, specifier_of
 from compat.formats.requirements.requirement import INDEX, canonical_marker, direct_url, parse_requirement
 from compat.formats.specifiers import alternatives, python_marker
@@ -126,12 +126,12 @@ class PoetryProject:
         if python is not None:
             asked = self._alternatives(python, f"{item.name}.python", item.line)
             markers = [python_marker(specifier_of(each) or "") for each in asked]
-            found = None if None in markers else either([each for each in markers if each])
+            found = None if None in markers else or_markers([each for each in markers if each])
         try:
             if platform is not None:
-                found = both(found, canonical_marker(f"sys_platform == {platform!r}"))
+                found = and_markers(found, canonical_marker(f"sys_platform == {platform!r}"))
             if marker is not None:
-                found = both(found, canonical_marker(marker))
+                found = and_markers(found, canonical_marker(marker))
             return None if found is None else canonical_marker(found)
         except ValueError as problem:
             raise item.wrong(str(problem)) from None

@@ -20,7 +20,7 @@ from compat.formats.project.draft import Draft
 from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.file import decode, read_requirements
-from compat.formats.requirements.requirement import Unnamed, editable, parse_requirement
+from compat.formats.requirements.requirement import Unnamed, parse_editable, parse_requirement
 from compat.model import normalized
 from compat.syntax.toml import Places, Slot
 
@@ -168,7 +168,7 @@ def _pdm_group(draft: Draft, name: str, texts: list[str], array: list[object]) -
         line = draft.places.string(text, line)
         operand = text.strip().removeprefix("-e ")
         try:
-            found = editable(operand) if operand != text.strip() else parse_requirement(text)
+            found = parse_editable(operand) if operand != text.strip() else parse_requirement(text)
         except Unnamed as problem:
             draft.notes.append(f"{draft.path}:{line}: {problem}; skipped")
             continue

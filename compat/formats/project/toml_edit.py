@@ -15,7 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array, InlineTable, Item, String
 
 from compat.errors import InputError
-from compat.files import decoded
+from compat.files import decode_utf8
 from compat.formats.edit.files import Edit, line_end
 from compat.formats.locks.tables import Table
 from compat.syntax.toml import Places, Slot, parse_text
@@ -30,7 +30,7 @@ class TomlFile:
     def __init__(self, path: str, content: bytes, text: str | None = None) -> None:
         self.path = path
         self.content = content
-        self.text = text = decoded(path, content) if text is None else text
+        self.text = text = decode_utf8(path, content) if text is None else text
         parse_text(text, path)
         try:
             self.document: Any = tomlkit.parse(text)

@@ -15,13 +15,13 @@ from compat.formats.registry import Commands, Format, Relocking, read_content
 from compat.formats.requirements.lines import (
     INDEX_URL,
     Requirement,
-    constrained,
+    apply_constraints,
     decode,
     header,
     python_of_freeze,
     statements_of,
 )
-from compat.formats.requirements.requirement import INDEX, built, is_url, names_to_build
+from compat.formats.requirements.requirement import INDEX, is_url, mark_source_build, names_to_build
 from compat.model import Distribution, Environment, Source
 from compat.records import record, replace
 from compat.redact import without_credentials
@@ -112,7 +112,7 @@ def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tupl
     entries = [reading.as_installed(entry) for entry in reading.entries]
     whole = reading.whole and not reading.unread and (python is not None or _is_resolved(lines, entries))
     notes = list(reading.notes)
-    found = constrained(entries, reading.constraints, notes)
+    found = apply_constraints(entries, reading.constraints, notes)
     return (
         Listing(
             path, "requirements", found, complete=whole, notes=tuple(map(printable, dict.fromkeys(notes))),
@@ -211,7 +211,7 @@ class _Reading:
     def as_installed(self, entry: Entry) -> Entry:
         """Return the entry with its index, and as built from source where the file says so."""
         entry = self._with_index(entry)
-        return replace(entry, distribution=built(entry.distribution, self.no_binary)) if self.no_binary else entry
+        return replace(entry, distribution=mark_source_build(entry.distribution, self.no_binary)) if self.no_binary else entry
 
     def _with_index(self, entry: Entry) -> Entry:
         """Return the entry with its index if the file names only one, and otherwise with the additional ones."""

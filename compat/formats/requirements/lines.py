@@ -10,7 +10,7 @@ from typing import TypeAlias
 from compat.errors import InputError
 from compat.files import MARKS
 from compat.formats.listing import Entry
-from compat.formats.requirements.requirement import INDEX, Unnamed, editable, name_at_start, parse_requirement
+from compat.formats.requirements.requirement import INDEX, Unnamed, name_at_start, parse_editable, parse_requirement
 from compat.formats.specifiers import disjoint
 from compat.model import Distribution, Source
 from compat.records import record, replace
@@ -274,7 +274,7 @@ def _editable(path: str, line: LogicalLine, operand: str, comment: str) -> Requi
     lead, start = (0, 0) if at is None else at.span()
     found = Requirement(line, lead, start, len(line.text), None, editable=True)
     try:
-        return replace(found, found=editable(operand))
+        return replace(found, found=parse_editable(operand))
     except Unnamed:
         pass
     except ValueError as problem:
@@ -309,7 +309,7 @@ _MOST = 8
 """Most constraints applied to one distribution; real files have one."""
 
 
-def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
+def apply_constraints(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
     """Return the entries narrowed by the constraints of the same name; constraints that do not apply are added to ``notes``.
 
     A pin becomes the entry's version, ranges are combined. ``extra["constraint"]`` is the constraint's file and line, and
@@ -330,7 +330,7 @@ def constrained(entries: Iterable[Entry], constraints: Iterable[Entry], notes: l
     return tuple(found)
 
 
-def forced(entry: Entry, override: Distribution, place: str) -> Entry:
+def apply_override(entry: Entry, override: Distribution, place: str) -> Entry:
     """Return the entry as an override leaves it, whose file and line are ``place``: it replaces version, range and marker."""
     asked = entry.distribution
     direct = override.source is not None and override.source.kind not in ("index", "nightly")

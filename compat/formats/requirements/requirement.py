@@ -202,7 +202,7 @@ def names_to_build(value: str) -> set[str]:
     return {normalized(name.strip()) for name in value.split(",")}
 
 
-def built(found: Distribution, names: Collection[str]) -> Distribution:
+def mark_source_build(found: Distribution, names: Collection[str]) -> Distribution:
     """Mark a release from an index as compiled from source if it is among the ``names`` an installer compiles."""
     told = found.version is not None and (found.name in names or ":all:" in names)
     if not told or found.source is None or found.source.kind != "index":
@@ -227,7 +227,7 @@ def parse_requirement(text: str) -> Distribution:
     return _by_packaging(text)
 
 
-def editable(text: str) -> Distribution:
+def parse_editable(text: str) -> Distribution:
     """Parse the operand of ``-e``, a repository or a folder; errors as in :func:`parse_requirement`."""
     found: Distribution | None = None
     source: Source | None = Source("directory", {"path": text.strip(_BLANK)})

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     """Release of one package → the incompatible releases of another, each with the first reason."""
 
 
-def narrowed(ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared) -> tuple[Range, ...]:
+def drop_incompatible_releases(
+    ranges: tuple[Range, ...], certain: frozenset[str], rows: Rows, declared: Declared
+) -> tuple[Range, ...]:
     """Return the ranges without releases that are incompatible with all remaining releases of another package.
 
     ``certain``: the packages that are installed whenever the code runs. If no release of a package would remain, the ranges are
@@ -160,11 +162,11 @@ class Nowhere:
     nearest: str | None
 
 
-def explained(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> tuple[Explained, ...]:
+def explain_ranges(ranges: tuple[Range, ...], reverse: Reverse, releases: Releases) -> tuple[Explained, ...]:
     return tuple(_one(each, ranges, reverse, releases) for each in ranges)
 
 
-def nowhere(reverse: Reverse, releases: Releases, wanted: CodeNeeds) -> tuple[Nowhere, ...]:
+def absent_everywhere(reverse: Reverse, releases: Releases, wanted: CodeNeeds) -> tuple[Nowhere, ...]:
     """Return what no release has; names are included only if they resemble a known one."""
     found = []
     for each in reverse.hopeless:

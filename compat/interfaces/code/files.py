@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from compat.errors import InputError
-from compat.files import content_of, keep, kept, place_in_cache, stamp_of
+from compat.files import content_of, place_in_cache, read_cache, stamp_of, write_cache
 from compat.interfaces.code.fields import bounds_in, bounds_of, fields_of
 from compat.interfaces.code.needs import Bound, Code, CodeFile, Field
 from compat.interfaces.source.module import module_of
@@ -171,10 +171,10 @@ def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record],
     whose = os.path.abspath(path).encode(errors="surrogateescape")
     place = place_in_cache("scripts", f"{zlib.crc32(whose):08x}")  # one entry per path, so the cache stays small
     stamp = stamp_of(here, os.path.join(os.path.dirname(here), "source")), name, is_package, _hash(source)
-    found = _opened(kept(place), stamp, path)
+    found = _opened(read_cache(place), stamp, path)
     if found is None:
         found = read()
-        keep(place, _packed(stamp, found))
+        write_cache(place, _packed(stamp, found))
     return found
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from compat.files import keep, kept, place_in_cache, stamp_of
+from compat.files import place_in_cache, read_cache, stamp_of, write_cache
 from compat.interfaces import table
 from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.release import Meaning, Surface
@@ -38,14 +38,14 @@ class KeptAnswers:
         here = os.path.dirname(__file__)
         self._stamp = stamp_of(table.path_of(package), os.path.join(here, "releases.py"), os.path.dirname(table.__file__))
         self._place = place_in_cache("answers", f"{package}-{version}")
-        self.answers: dict[tuple[Any, ...], Any] = _read(kept(self._place), self._stamp)
+        self.answers: dict[tuple[Any, ...], Any] = _read(read_cache(self._place), self._stamp)
         self._before = len(self.answers)
 
     def save(self) -> None:
         """Write new answers to the cache."""
         if len(self.answers) > self._before and self._stamp is not None:
             new = dict(list(self.answers.items())[self._before :]) if len(self.answers) > _MOST else self.answers
-            keep(self._place, marshal.dumps((self._stamp, new), 4))
+            write_cache(self._place, marshal.dumps((self._stamp, new), 4))
             self._before = len(self.answers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, TRY, TYPES, VERSION
-from compat.interfaces.source.scopes import dotted, walk
+from compat.interfaces.source.scopes import dotted_name, walk
 
 _CATCHES = frozenset((
     "ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException", "TypeError", "RuntimeError",
@@ -58,7 +58,7 @@ def _of_version(word: str) -> bool:
 def _asks_for_version(test: ast.expr) -> bool:
     """Return whether a test is like ``is_torch_available("2.1")``: installed in at least that version."""
     return any(
-        isinstance(node, ast.Call) and (node.args or node.keywords) and (dotted(node.func) or "").endswith(_INSTALLED)
+        isinstance(node, ast.Call) and (node.args or node.keywords) and (dotted_name(node.func) or "").endswith(_INSTALLED)
         for node in walk(test)
     )
 
@@ -106,7 +106,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any((dotted(kind) or "").rpartition(".")[2] in _CATCHES for kind in kinds)
+    return any((dotted_name(kind) or "").rpartition(".")[2] in _CATCHES for kind in kinds)
 
 
 def guard_of_with(node: ast.With | ast.AsyncWith) -> int:

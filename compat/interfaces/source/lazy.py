@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compat.interfaces.source.scopes import dotted, identifiers, strings, text_of, walk
+from compat.interfaces.source.scopes import dotted_name, identifiers, strings, text_of, walk
 
 _MARKS = frozenset(("_LazyModule", "_import_structure", "define_import_structure", "_attach", "attach", "lazy_loader"))
 _SIGNS = (
@@ -105,7 +105,7 @@ class Lazy:
                 if isinstance(called, ast.Attribute) and called.attr == "update" and _is_globals(called.value):
                     return True
                 if (
-                    dotted(called) == "setattr"
+                    dotted_name(called) == "setattr"
                     and node.args
                     and _is_this_module(node.args[0])
                     and not self._aliases(tree, node)
@@ -124,7 +124,7 @@ class Lazy:
         inside = next((each for each in walk(tree) if isinstance(each, ast.FunctionDef) and node in walk(each)), None)
         if inside is None:
             return False
-        calls = [each for each in walk(tree) if isinstance(each, ast.Call) and dotted(each.func) == inside.name]
+        calls = [each for each in walk(tree) if isinstance(each, ast.Call) and dotted_name(each.func) == inside.name]
         texts = [text_of(call.args[0]) if call.args else None for call in calls]
         for text in texts:
             if text is not None:
@@ -244,18 +244,18 @@ def given_to_others(tree: ast.Module, source: bytes) -> tuple[str, ...]:
 
 
 def _is_globals(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and dotted(node.func) in ("globals", "vars", "locals")
+    return isinstance(node, ast.Call) and dotted_name(node.func) in ("globals", "vars", "locals")
 
 
 def _is_this_module(node: ast.AST) -> bool:
     return (
-        isinstance(node, ast.Subscript) and dotted(node.value) == "sys.modules"
+        isinstance(node, ast.Subscript) and dotted_name(node.value) == "sys.modules"
         and isinstance(node.slice, ast.Name) and node.slice.id == "__name__"
     )  # fmt: skip
 
 
 def _lazy_class(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and "azy" in (dotted(node.func) or "")
+    return isinstance(node, ast.Call) and "azy" in (dotted_name(node.func) or "")
 
 
 def _is_closed(getter: ast.FunctionDef) -> bool:
@@ -265,7 +265,7 @@ def _is_closed(getter: ast.FunctionDef) -> bool:
         return False
     parameter = getter.args.args[0].arg if getter.args.args else ""
     for node in walk(getter):
-        if isinstance(node, ast.Call) and dotted(node.func) == "getattr" and len(node.args) > 1:
+        if isinstance(node, ast.Call) and dotted_name(node.func) == "getattr" and len(node.args) > 1:
             asked = node.args[1]
             if isinstance(asked, ast.Name) and asked.id == parameter and not _of_imported(node.args[0]):
                 return False
@@ -274,7 +274,9 @@ def _is_closed(getter: ast.FunctionDef) -> bool:
 
 def _of_imported(node: ast.AST) -> bool:
     """Return whether the object read is an imported module: ``getattr(import_module(…), name)`` after a table lookup."""
-    return isinstance(node, (ast.Call, ast.Name)) and "mod" in (dotted(node.func if isinstance(node, ast.Call) else node) or "")
+    return isinstance(node, (ast.Call, ast.Name)) and "mod" in (
+        dotted_name(node.func if isinstance(node, ast.Call) else node) or ""
+    )
 
 
 # --- Modules that exist without a file, provided by a finder in ``sys.meta_path`` or an entry in ``sys.modules``.
@@ -293,9 +295,9 @@ def aliases_in(tree: ast.Module, source: bytes, module: str) -> tuple[str, ...]:
 
 def _puts_modules(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
-        return dotted(node) == "sys.meta_path"
+        return dotted_name(node) == "sys.meta_path"
     return (
-        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and dotted(node.value) == "sys.modules"
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and dotted_name(node.value) == "sys.modules"
         and not (isinstance(node.slice, ast.Name) and node.slice.id == "__name__")
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import re
 
 from compat.interfaces.source.lazy import Lazy, aliases_in, given_to_others
 from compat.interfaces.source.records import Module, Rename, Use
-from compat.interfaces.source.scopes import ClassDraft, dotted, text_of, walk
+from compat.interfaces.source.scopes import ClassDraft, dotted_name, text_of, walk
 from compat.interfaces.source.signatures import wrappers_in
 from compat.interfaces.source.walker import Walker
 from compat.syntax.python import syntax_tree
@@ -101,7 +101,7 @@ def renames_in(node: ast.AST, owner: str) -> list[Rename]:
 
 def _by_decorator(node: ast.expr, owner: str) -> list[Rename]:
     """Parse ``@deprecate_kwarg("tokenizer", version="0.16.0", new_name="processing_class")`` and similar decorators."""
-    if not isinstance(node, ast.Call) or "deprecat" not in (dotted(node.func) or "").lower():
+    if not isinstance(node, ast.Call) or "deprecat" not in (dotted_name(node.func) or "").lower():
         return []
     olds: list[str] = []
     news: list[str] = []

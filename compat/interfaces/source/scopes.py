@@ -21,7 +21,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 waiting.append(value)
 
 
-def dotted(node: ast.AST) -> str | None:
+def dotted_name(node: ast.AST) -> str | None:
     """Return ``a.b.c`` for a plain chain of names, ``super().m`` for one that starts with ``super()``; ``None`` otherwise."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -39,7 +39,7 @@ def dotted(node: ast.AST) -> str | None:
 def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> tuple[str, ...]:
     """Return the last name of each decorator, called or not; ``?`` for an expression."""
     called = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
-    return tuple((dotted(each) or "?").rpartition(".")[2] for each in called)
+    return tuple((dotted_name(each) or "?").rpartition(".")[2] for each in called)
 
 
 def strings(node: ast.AST) -> list[str]:
@@ -173,7 +173,7 @@ class ClassDraft:
 
 
 def _base(node: ast.expr, scopes: Scopes) -> str:
-    chain = dotted(node.value if isinstance(node, ast.Subscript) else node)
+    chain = dotted_name(node.value if isinstance(node, ast.Subscript) else node)
     if chain is None:
         return "?"
     return scopes.place(chain) or (f"builtins.{chain}" if "." not in chain else "?")
@@ -241,7 +241,7 @@ class Uses:
         return place is not None
 
     def note_call(self, node: ast.Call) -> None:
-        chain = dotted(node.func)
+        chain = dotted_name(node.func)
         if chain is None:
             return
         callee = self._callee(chain)
@@ -251,7 +251,7 @@ class Uses:
             self._patched(node)
 
     def _place(self, node: ast.AST) -> str | None:
-        chain = dotted(node)
+        chain = dotted_name(node)
         return self._scopes.place(chain) if chain else None
 
     def _note(self, place: str, line: int, *, stored: bool) -> None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from compat.interfaces.source.records import Signature
-from compat.interfaces.source.scopes import decorators, dotted, identifiers, walk
+from compat.interfaces.source.scopes import decorators, dotted_name, identifiers, walk
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _READS = frozenset(("pop", "get", "setdefault"))
@@ -84,7 +84,7 @@ class _Forwarded(_Kwargs):
         for keyword in node.keywords:
             if keyword.arg is None and self._is_it(keyword.value):
                 self._understood += 1
-                target = dotted(node.func)
+                target = dotted_name(node.func)
                 if target is None:
                     self.plain = False
                 else:
@@ -163,7 +163,7 @@ class _Inspected(_Kwargs):
                 self._understood += self._is_it(keyword.value)
                 self.plain = self.plain and self._is_it(keyword.value)
         for given in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg is not None)):
-            helper = self._functions.get(dotted(called) or "")
+            helper = self._functions.get(dotted_name(called) or "")
             if self._is_it(given) and helper is not None:
                 self.names += identifiers(helper)
                 self._look()

@@ -20,7 +20,7 @@ from compat.interfaces.source.records import (
     Imported,
     Value,
 )
-from compat.interfaces.source.scopes import ClassDraft, Conditions, Scope, Scopes, Uses, dotted, identifiers
+from compat.interfaces.source.scopes import ClassDraft, Conditions, Scope, Scopes, Uses, dotted_name, identifiers
 from compat.interfaces.source.signatures import FunctionNode, signature_of
 
 
@@ -240,11 +240,11 @@ class Walker:
                 node = ast.parse(node.value, mode="eval").body
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return None
-        if isinstance(node, ast.Subscript) and (dotted(node.value) or "").rpartition(".")[2] == "Optional":
+        if isinstance(node, ast.Subscript) and (dotted_name(node.value) or "").rpartition(".")[2] == "Optional":
             node = node.slice
         if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value is None:
             node = node.left
-        chain = dotted(node) if node is not None else None
+        chain = dotted_name(node) if node is not None else None
         return self.scopes.place(chain) if chain else None
 
     def _lambda(self, node: ast.Lambda) -> None:
@@ -342,7 +342,7 @@ class Walker:
 
     def _made_of(self, value: ast.expr | None) -> str | None:
         """Return the class whose call created a value; a capital letter distinguishes classes from functions."""
-        chain = dotted(value.func) if isinstance(value, ast.Call) else None
+        chain = dotted_name(value.func) if isinstance(value, ast.Call) else None
         if not chain or not chain.rpartition(".")[2][:1].isupper() or chain.startswith(("super()", "self.")):
             return None
         return self.scopes.place(chain)
@@ -370,11 +370,11 @@ class Walker:
     # Uses
 
     def _attribute(self, node: ast.Attribute) -> None:
-        if not self.uses.note_name(node) and dotted(node) is None:
+        if not self.uses.note_name(node) and dotted_name(node) is None:
             self._visit(node.value)
 
     def _call(self, node: ast.Call) -> None:
-        if self._now.classes and node.args and isinstance(node.args[0], ast.Constant) and dotted(node.func) in _REGISTERS:
+        if self._now.classes and node.args and isinstance(node.args[0], ast.Constant) and dotted_name(node.func) in _REGISTERS:
             self._now.classes[-1].instance |= {*identifiers(node.args[0])}
         self.uses.note_call(node)
         self._visit(node.func)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from compat.formats.listing import Entry
-from compat.formats.requirements.lines import constrained
+from compat.formats.requirements.lines import apply_constraints
 from compat.formats.requirements.requirement import parse_requirement
 
 
 def narrowed(requirement: str, *constraints: str) -> tuple[str | None, str | None, list[str]]:
     notes: list[str] = []
     limits = [Entry(parse_requirement(text), line, "c.txt") for line, text in enumerate(constraints, 1)]
-    (entry,) = constrained([Entry(parse_requirement(requirement), 3)], limits, notes)
+    (entry,) = apply_constraints([Entry(parse_requirement(requirement), 3)], limits, notes)
     assert entry.line == 3
     return entry.distribution.version, entry.distribution.specifier, notes
 
@@ -52,7 +52,9 @@ def test_a_constraint_for_other_places_is_not_applied() -> None:
     ],
 )
 def test_a_constraint_that_excludes_the_requirement_is_kept_beside_it(requirement: str, constraint: str, limit: str) -> None:
-    (entry,) = constrained([Entry(parse_requirement(requirement), 3)], [Entry(parse_requirement(constraint), 1, "c.txt")], [])
+    (entry,) = apply_constraints(
+        [Entry(parse_requirement(requirement), 3)], [Entry(parse_requirement(constraint), 1, "c.txt")], []
+    )
     assert entry.distribution.extra == {"excluded_by": {"specifier": limit, "place": "c.txt:1"}}
     asked = entry.distribution.specifier or f"=={entry.distribution.version}"
     assert requirement == f"torch{asked}"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from compat.formats.requirements.requirement import INDEX, Unnamed, editable, name_at_start, parse_requirement
+from compat.formats.requirements.requirement import INDEX, Unnamed, name_at_start, parse_editable, parse_requirement
 from compat.model import Distribution
 from tests.conftest import ROOT
 
@@ -142,19 +142,19 @@ def test_what_is_no_requirement_is_a_value_error(text: str) -> None:
 
 
 def test_editable() -> None:
-    found = editable("git+https://github.com/o/trl@main#egg=trl")
+    found = parse_editable("git+https://github.com/o/trl@main#egg=trl")
     assert found.name == "trl"
     assert found.source is not None
     assert found.source.details["editable"] is True
     with pytest.raises(Unnamed) as caught:
-        editable(".[dev]")
+        parse_editable(".[dev]")
     assert caught.value.source is not None
     assert caught.value.source.details == {"path": ".", "editable": True}
     for folder in ("project", "a project/with blanks", "./\x1b"):
         with pytest.raises(Unnamed):
-            editable(folder)
+            parse_editable(folder)
     with pytest.raises(ValueError, match="neither a directory nor a repository"):
-        editable("torch==2.6.0")
+        parse_editable("torch==2.6.0")
 
 
 def test_name_at_start() -> None:

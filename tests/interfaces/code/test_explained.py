@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat.interfaces.code.explained import explained, nowhere
+from compat.interfaces.code.explained import absent_everywhere, explain_ranges
 from compat.interfaces.code.releases import Reverse
 from tests.interfaces.code.made_up import releases, wanted_in
 
@@ -10,7 +10,7 @@ from tests.interfaces.code.made_up import releases, wanted_in
 def _of(folder: Path, text: str):  # type: ignore[no-untyped-def]
     answers, wanted = releases(), wanted_in(folder, text)
     reverse = Reverse(wanted, answers)
-    return explained(reverse.ranges(), reverse, answers), nowhere(reverse, answers, wanted)
+    return explain_ranges(reverse.ranges(), reverse, answers), absent_everywhere(reverse, answers, wanted)
 
 
 def test_each_bound_has_the_line_that_decides_it_and_the_new_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.interfaces.code.explained import Apart, narrowed
+from compat.interfaces.code.explained import Apart, drop_incompatible_releases
 from compat.interfaces.code.releases import Range
 from compat.versions import ranges_of
 
@@ -61,7 +61,7 @@ class Declared:
 
 
 def _narrowed(rows: Rows, declared: Declared, *ranges: Range, certain: str = "ab") -> dict[str, tuple[str, ...]]:
-    found = narrowed(ranges, frozenset(certain), rows, declared)  # type: ignore[arg-type]
+    found = drop_incompatible_releases(ranges, frozenset(certain), rows, declared)  # type: ignore[arg-type]
     return {each.package: tuple(sorted(each.allowed)) for each in found}
 
 
@@ -73,7 +73,7 @@ def test_a_release_whose_import_fails_beside_all_that_is_left_is_out() -> None:
 
 def test_what_all_that_is_left_refuses_is_out_on_the_other_side_with_the_reason() -> None:
     rows = Rows(("a", ("2.0", "3.0"), "b", ("1.0",), ()))
-    found = narrowed((_range("a", "2.0", "3.0"), _range("b")), frozenset("ab"), rows, Declared())  # type: ignore[arg-type]
+    found = drop_incompatible_releases((_range("a", "2.0", "3.0"), _range("b")), frozenset("ab"), rows, Declared())  # type: ignore[arg-type]
     assert found[1].allowed == {"2.0", "3.0"}
     (why,) = found[1].why["1.0"]
     assert isinstance(why, Apart)
@@ -83,7 +83,7 @@ def test_what_all_that_is_left_refuses_is_out_on_the_other_side_with_the_reason(
 
 def test_each_release_is_told_its_own_reason() -> None:
     rows, declared = Rows(("a", ("3.0",), "b", ("1.0",), ())), Declared(v3_0=("!=2.0", None))
-    (_, other) = narrowed((_range("a", "3.0"), _range("b")), frozenset("ab"), rows, declared)  # type: ignore[arg-type]
+    (_, other) = drop_incompatible_releases((_range("a", "3.0"), _range("b")), frozenset("ab"), rows, declared)  # type: ignore[arg-type]
     assert {version: each.what for version, (each,) in other.why.items() if isinstance(each, Apart)} == {
         "1.0": "other.name", "2.0": "b!=2.0",
     }  # fmt: skip
@@ -130,7 +130,7 @@ def test_nothing_that_goes_with_all_others_is_ever_left_out(rows: list[Any], lef
     from itertools import product
 
     ranges = tuple(_range(name, *sorted(some)) for name, some in zip("abc", left))
-    found = narrowed(ranges, frozenset("abc"), Rows(*rows), Declared())  # type: ignore[arg-type]
+    found = drop_incompatible_releases(ranges, frozenset("abc"), Rows(*rows), Declared())  # type: ignore[arg-type]
     for choice in product(*(each.allowed for each in ranges)):
         here = dict(zip("abc", choice))
         if not any(name != other and here[name] in when and here[other] in bad for name, when, other, bad, _ in rows):
