@@ -176,7 +176,7 @@ def _tags(image: str, *, older: bool = False) -> tuple[list[str], int]:
 
 
 def _of_torch(tag: str, *, older: bool) -> Iterator[str]:
-    """Yield the tags of PyTorch's images: one for each CUDA that a release has a wheel for, as devel or as runtime."""
+    """Yield the tags of PyTorch's images: one for each CUDA release with a wheel, as devel or runtime image."""
     parts = tag.split("-")
     if len(parts) != 4 or not parts[1].startswith("cuda"):
         return

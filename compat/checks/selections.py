@@ -362,7 +362,7 @@ def _merged_lines(several: list[Entry]) -> list[Entry]:
     """One entry for lines about one distribution that agree: the pin, else all ranges together."""
     first = several[0].distribution
     if any(each.distribution.source != first.source for each in several):
-        # pip replaces what conda has installed, and takes an address only if what is there has the version of the pin
+        # pip replaces packages installed by conda, and keeps a URL only if its version matches the pin
         pinned = [each for each in several if each.distribution.version and _is_indexed(each.distribution)]
         others = [each.distribution for each in several if each not in pinned]
         if pinned and others and not any(map(_is_indexed, others)):

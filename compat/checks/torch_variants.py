@@ -226,7 +226,7 @@ def _with_code(stack: Stack, gfx: str, rocm: str, targets: Sequence[str]) -> Ite
 
 
 def override_for(gfx: str) -> Fix | None:
-    """The variable that makes the runtime load the code of the target of the GPU's generation that wheels contain."""
+    """The variable that makes the GPU use code for a similar target that the wheels contain."""
     like = _RUNS_CODE_OF.get(gfx)
     if like is None:
         return None

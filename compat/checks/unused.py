@@ -92,7 +92,7 @@ def _by_reasons(reasons: Mapping[str, str], workload: Workload, errors: list[Fin
 
 
 def _of_task(environment: Environment, workload: Workload) -> dict[str, str]:
-    """Why what runs this task does not import packages, by their names."""
+    """The reasons why programs for this task do not import packages, by package name."""
     task, installed = workload.task, {copy.name for copy in environment.distributions or ()}
     reasons: dict[str, str] = {}
     if task in _TRAINERS and installed.isdisjoint(OF_LIGHTNING):

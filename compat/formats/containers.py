@@ -122,7 +122,7 @@ def container_listings(host: Job, kind: str) -> Iterator[Listing]:
 
 
 def _job_in(container: Container, path: str, line: int, place: str) -> Job:
-    """Return the job of a container after what it installs and starts."""
+    """Return the job that a container runs, given the commands it executes."""
     job = Job(path, image=container.image, line=line, here=False, where=place)
     text = handed_to_shell([*(container.entrypoint or ()), *container.command])
     if text is not None:

@@ -283,7 +283,7 @@ def _fact_names(condition: Condition) -> tuple[str, ...]:
 
 def applying_facts(rule: Rule, facts: Facts) -> str:
     """Format the facts that make the rule apply: "transformers 4.51.3, plain python, 2 × NVIDIA A100"."""
-    # "unsloth 2025.3.1" says it where the feature is the use of a package
+    # the package version already says it if the feature is the use of that package
     used = {each.name for each in rule.packages}.intersection(dict(rule.presume).get("features", ()))
     conditions = (each for each in (*rule.packages, *rule.when) if not (isinstance(each, HasFeature) and each.name in used))
     parts = [text for each in conditions if holds(each, facts) for text in value_text(each, facts)]
