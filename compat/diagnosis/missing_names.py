@@ -32,6 +32,7 @@ class Named:
     ``doubt`` states what was guessed; ``derived``: the class in the message is assumed to derive from this one.
     ``call``: the name is a call that these releases accept. ``partly``: of some of them it is only not known that they lack it.
     ``older``: all releases in the tables have it, so that a release from before the first of them must lack it.
+    ``renamed_before``: ``renamed`` is the name in the releases before; those after do not have it under either.
     """
 
     what: str
@@ -49,6 +50,7 @@ class Named:
     call: bool = False
     partly: bool = False
     older: bool = False
+    renamed_before: bool = False
 
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
@@ -81,12 +83,16 @@ class Named:
         """How the releases are known, as one or two sentences."""
         return f"Its published source says so{f': {self.why}' if self.why else ''}.{self.doubt}"
 
+    def _is_before(self, installed: str | None) -> bool:
+        first = next((each for each in self.read if each not in self.lacks), None)
+        return installed is not None and first is not None and is_version(installed) and key_of(installed) < key_of(first)
+
     def fixes(self, installed: str | None) -> Iterator[Fix]:
         """Yield the fixes: the name in other releases, if known, and a release that has this one."""
         kind = "pin"
         if installed is not None:
             kind = "downgrade" if self.gone else "upgrade"
-        if self.renamed is not None:
+        if self.renamed is not None and (not self.renamed_before or self._is_before(installed)):
             yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
         has = f"{'accepts' if self.call else 'has'} {self.what}"
         yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')

@@ -331,9 +331,9 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
         specifier = ",".join((*([f">={found.first}"] if before else ()), f"<={last}"))
         span = f"{f'from {found.first} ' if before else ''}up to {last} and again from {again} on"
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
-    reasons = [side[1][0] for side in sides]
     why = "; ".join(_text(version, some[0], newer=(version, some) == found.above) for version, some in sides)
-    renamed = next((reason.renamed for reason in reasons if reason.stated), other)
+    stated = next((side for side in sides if side[1][0].stated), None)
+    renamed = other if stated is None else stated[1][0].renamed
     if other is not None and other == renamed and other not in why:
         why += f", which calls it {other}"
     return Named(
@@ -347,6 +347,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
         bool(found.range.leaning),
         tuple(versions),
         again=again,
+        renamed_before=stated is not None and stated == found.below,
     )
 
 

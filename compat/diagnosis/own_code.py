@@ -41,6 +41,8 @@ _VOCABULARY = frozenset(
 )  # fmt: skip
 """What tokenizers keep their vocabulary in. A message without frames has to name one of these."""
 _OF_MODELS = ("ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification", "ForTokenClassification", "LMHeadModel")
+_ASKED_BY_TRANSFORMERS = ("PreTrainedModel", "PreTrainedTokenizerBase", "ProcessorMixin")
+"""Base classes whose new attributes the code of transformers asks for; other packages ask configurations for theirs as well."""
 _SEVERAL = 2
 """Configurations of older models that have got an attribute in the same release: then the code of models asks for it."""
 _RECORDED = "the release that the model's config.json names as transformers_version"
@@ -89,10 +91,13 @@ def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
 def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """The attribute is new in the base class: the object's class was written for older releases if the installed one has it."""
     version = version_of("transformers", facts)
-    if version is None or known.gone or not known.specifier.startswith(">="):
+    if known.gone or not known.specifier.startswith(">="):
         return []
     since = known.specifier.removeprefix(">=").partition(",")[0]
-    if known.lacked_by(version):
+    here = known.what.partition(".")[0] in _ASKED_BY_TRANSFORMERS and not _asked_elsewhere(lack, error)
+    if version is None and not here:
+        return []
+    if version is not None and known.lacked_by(version) and not here:
         return _without(lack, error, facts) if lack.owner.endswith("Config") and _have_it(lack.name, version)[0] else []
     title = f"transformers uses {known.what} since {since}, but {lack.owner} does not have it"
     why = (
@@ -100,6 +105,8 @@ def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[F
         "for one of them:"
         " it does not call the method of its base class that sets it."
     )
+    if version is not None and known.lacked_by(version):
+        why += f" transformers {version} does not use it, so another copy was running."
     older = f"<{since}"
     fixes = (
         Fix(
@@ -109,6 +116,14 @@ def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[F
         Fix("config", text=_REVISION.removeprefix("or ")),
     )  # fmt: skip
     return [_finding(title, why, {"transformers": version}, fixes, error)]
+
+
+def _asked_elsewhere(lack: Lack, error: RaisedError) -> bool:
+    """Whether the line that asks for the attribute is neither of transformers nor of the model's own code."""
+    frame = error.frames[-1] if error.frames else None
+    if frame is None or package_of(frame) in ("transformers", MODELS_OWN, "torch"):
+        return False
+    return frame.code is None or lack.name in frame.code
 
 
 def _have_it(name: str, version: str) -> tuple[bool, str | None]:

@@ -437,3 +437,12 @@ def test_an_argument_of_the_only_trainer_that_ever_took_it() -> None:
     assert (finding.verdict, finding.fixes[-1].package, finding.fixes[-1].spec) == ("possible", "trl", ">=0.4.2,<=0.12.2")
     assert "LogitsTrainer is assumed to derive from SFTTrainer because of this argument." in finding.why
     assert said("TypeError: LogitsTrainer.__init__() got an unexpected keyword argument 'teacher_temperature'") == []
+
+
+def test_the_name_in_older_releases_is_no_fix_for_a_newer_one() -> None:
+    """transformers has HybridCache at the top from 4.44.0 to 4.57.6; only before, it is in cache_utils alone."""
+    error = "ImportError: cannot import name 'HybridCache' from 'transformers'\n"
+    (gone,) = said(error, Environment(distributions=(Distribution("transformers", "5.2.0"),)))
+    assert [fix.kind for fix in gone.fixes] == ["downgrade"]
+    (not_yet,) = said(error, Environment(distributions=(Distribution("transformers", "4.43.4"),)))
+    assert not_yet.fixes[0].text == "use transformers.cache_utils.HybridCache, its name in the other releases"

@@ -70,3 +70,23 @@ def test_other_classes_are_left_to_others(owner: str, name: str, release: str) -
 
 def test_nothing_is_said_of_transformers_where_nothing_speaks_of_it() -> None:
     assert said(ERROR.format("PipelineConfig", "steps")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AttributeError: 'LLaDAModelLM' object has no attribute 'all_tied_weights_keys'\n",
+        "Error: Model loading error: Model initialization failed: 'MiniCPMV' object has no attribute 'all_tied_weights_keys'\n",
+    ],
+)
+def test_the_release_is_not_stated_for_what_only_transformers_asks_for(text: str) -> None:
+    (finding,) = said(text)
+    assert finding.title.startswith("transformers uses PreTrainedModel.all_tied_weights_keys since 5.0.0")
+    assert (finding.fixes[0].kind, finding.fixes[0].spec) == ("downgrade", "<5.0.0")
+
+
+def test_what_the_users_own_line_asks_for_is_left_to_others() -> None:
+    error = "AttributeError: 'LLaDAModelLM' object has no attribute 'all_tied_weights_keys'"
+    frame = '  File "/app/run.py", line 3, in main\n    print(model.all_tied_weights_keys)\n'
+    (finding,) = said(f"Traceback (most recent call last):\n{frame}{error}\n")
+    assert finding.rule == "symptom-interface"

@@ -44,7 +44,8 @@ def test_servers(text: str, model: str, processes: int, quantization: str | None
 def test_an_engine_alone_may_be_part_of_a_training() -> None:
     text = f"{ENGINE}model='Qwen/Qwen2.5-7B', tensor_parallel_size=2, quantization=awq_marlin, dtype=torch.float16, seed=0"
     assert shown(text) == {
-        "model": "Qwen/Qwen2.5-7B", "precision": "fp16", "quantization": "awq_marlin", "features": ["vllm"]
+        "model": "Qwen/Qwen2.5-7B", "precision": "fp16", "quantization": "awq_marlin",
+        "features": ["tensor-parallel", "vllm"],
     }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ _ABSENT = re.compile(r"not (?:be )?found|No module named|not installed|not avail
 def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
     """Set a failed import that an earlier line reports as the cause of errors about the same missing module."""
     if not any(error.exception is None and "while importing " in error.message for error in errors):
-        return errors
+        return tuple(map(_with_class, errors))
     failed: dict[str, int] = {}
     linked = []
     for index, error in enumerate(errors):
@@ -80,6 +80,14 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
         else:
             linked.append(error)
     return tuple(linked)
+
+
+def _with_class(error: RaisedError) -> RaisedError:
+    """An error that ends in one of Python's own messages has its class: ``Error: loading failed: 'X' object has no …``."""
+    own = pythons_own(error.message[:_LONGEST]) if error.exception is None and "\n" not in error.message else None
+    if own is None or not error.message.rstrip(" .`").endswith(own[1]):
+        return error
+    return replace(error, exception=own[0], message=own[1])
 
 
 class _Collector:
