@@ -67,8 +67,8 @@ class Script:
     def __init__(self, environment: Environment, code: tuple[str, ...]) -> None:
         self.environment = environment
         self.code = code_needs(code).code if code else Code(())
-        own = [os.path.dirname(os.path.abspath(path)) for path in code[:1]]
-        self.files = Files((*own, *(environment.folders or ())), _built_in(environment.python))
+        self._own = [os.path.dirname(os.path.abspath(path)) for path in code[:1]]
+        self.files = Files((*self._own, *(environment.folders or ())), _built_in(environment.python))
         self._versions = {copy.name: copy.version for copy in environment.distributions or () if copy.version}
         self.always = Followed(self.files, self._home).follow(self._statements(sure=True))
 
@@ -144,6 +144,12 @@ class Script:
             return True
         world = releases().world(owner, self._versions[owner])
         return world is not None and world.imported(each.module, each.name).kind != "unknown"
+
+    def hiding(self, top: str) -> str | None:
+        """The file next to the script that is imported in place of a module of an installed distribution, if there is one."""
+        path = self.files.find(top)
+        beside = [os.path.join(folder, *file) for folder in self._own for file in ((f"{top}.py",), (top, "__init__.py"))]
+        return path if path in beside and any(top in self.tops(name) for name in self._versions) else None
 
     def starts_others(self) -> bool:
         """Whether the code could not be read, or may import or start something that no statement names."""
@@ -230,7 +236,8 @@ def judge(environment: Environment) -> Iterator[Finding]:
         return
     seen = {f"missing-{copy.name}" for copy in environment.distributions or () if script.version(copy.name) is None}  # planned
     for each in script.always.missing:
-        if (each.importer == _SCRIPT and script.is_judged_elsewhere(each)) or not _certain(script, each):
+        hidden = script.hiding(each.module.partition(".")[0]) is not None
+        if (each.importer == _SCRIPT and not hidden and script.is_judged_elsewhere(each)) or not _certain(script, each):
             continue
         finding = _missing(script, each)
         if finding.rule not in seen:
@@ -299,11 +306,27 @@ def _missing(script: Script, each: Statement) -> Finding:
     if script.files.find(each.module.partition(".")[0]) is None:
         return _without_module(script, finding, by, each.module.partition(".")[0])
     of = script.owner(each.module)
+    hiding = script.hiding(each.module.partition(".")[0])
+    if hiding is not None:
+        return _hidden(script, finding, hiding, of)
     what = each.module if absent or each.name is None else f"{each.module}.{each.name}"
     packages = script.versions_of(owner, of)
     return replace(
         finding, rule=f"surface-{owner or by}-{of or each.module}-installed", packages=packages,
         title=f"{by} imports {what}, which {_with_version(of or each.module, packages)} does not have", here=_listed(packages),
+    )  # fmt: skip
+
+
+def _hidden(script: Script, finding: Finding, path: str, of: str | None) -> Finding:
+    """The finding that a file next to the script is imported instead of an installed package."""
+    packages = script.versions_of(of)
+    folder, file = os.path.split(path)
+    file = f"{os.path.basename(folder)}/" if file == "__init__.py" else file
+    return replace(
+        finding, rule=f"hidden-{of}", packages=packages, here=_listed(packages),
+        title=f"{file} next to the script hides the installed {_with_version(of or '', packages)}",
+        why=f"{finding.why} Python looks in the folder of the script first, so packages that need {of} get this file as well.",
+        fixes=(Fix("config", text=f"rename {file}, which is in {folder}"),),
     )  # fmt: skip
 
 

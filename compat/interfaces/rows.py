@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from compat.files import read_table
 from compat.interfaces.at_once import importable, place_of
 from compat.records import record
+from compat.versions import key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
 
 MAGIC = b"surfrow3"
 E1, E2, R1 = "E1", "E2", "R1"
+AVAILABLE_FROM: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    ("transformers", "accelerate"): (("4.36.0", "0.21.0"), ("4.45.0", "0.26.0"), ("5.0.0rc0", "1.1.0")),
+    ("transformers", "bitsandbytes"): (("5.0.0rc0", "0.46.1"),),
+    ("transformers", "hqq"): (("4.46.0", "0.2.1"),),
+    ("transformers", "torchao"): (("4.50.0", "0.4.0"), ("5.4.0", "0.15.0")),
+    ("transformers", "compressed-tensors"): (("5.11.0", "0.15.0"),),
+    ("transformers", "kernels"): (("5.0.0rc0", "0.9.0"), ("5.2.0", "0.10.2"), ("5.13.0", "0.15.2"), ("5.15.0", "0.16.0")),
+    ("transformers", "mistral-common"): (("5.14.0", "1.11.5"),),
+}
+"""The least release of a package for which ``is_…_available()`` of the consumer holds, since releases of it: below, its guarded
+imports are passed over. From the defaults of ``min_version`` in ``transformers/utils/import_utils.py``, 4.26 to 5.16."""
 
 
 @record(frozen=True)
@@ -228,10 +240,31 @@ class Rows:
             package, bad = row[0], masks[row[1]]
             if bits is not None and not bits.get(package, 0) & bad:
                 continue
+            if (consumer, package) in AVAILABLE_FROM:
+                bad &= ~self._passed_over(consumer, version, package)
+                if not (bad if bits is None else bits.get(package, 0) & bad):
+                    continue
             line = next((line for mask, line in zip(row[2][::2], row[2][1::2]) if masks[mask] >> at & 1), None)
             if line is not None:
                 found.append(self._row(consumer, version, row, bad, line))
         return found
+
+    def _by_least(self, consumer: str, package: str, when: tuple[int, ...], bad: int) -> list[tuple[tuple[int, ...], int]]:
+        """Group places of a consumer's releases by the releases of ``bad`` that they do not pass over; those without any go."""
+        if (consumer, package) not in AVAILABLE_FROM:
+            return [(when, bad)]
+        groups: dict[int, list[int]] = {}
+        for at in when:
+            groups.setdefault(bad & ~self._passed_over(consumer, self.versions(consumer)[at], package), []).append(at)
+        return [(tuple(places), left) for left, places in groups.items() if left]
+
+    def _passed_over(self, consumer: str, version: str, package: str) -> int:
+        """The releases of a package that a release of the consumer takes for not installed, as a bit mask."""
+        steps = AVAILABLE_FROM[consumer, package]
+        least = next((least for since, least in reversed(steps) if key_of(since) <= key_of(version)), None)
+        if least is None:
+            return 0
+        return sum(1 << at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
 
     def failing_with(self, consumer: str, kind: str, package: str, version: str) -> frozenset[str]:
         """The releases of a consumer that have a row which this release of another package does not meet."""
@@ -260,9 +293,10 @@ class Rows:
                 continue
             lines = [(block["masks"][mask], line) for mask, line in zip(row[2][::2], row[2][1::2])]
             when = tuple(at for at in range(len(versions)) if any(mask >> at & 1 for mask, _ in lines))
-            last = next(line for mask, line in lines if mask >> when[-1] & 1)
-            made = self._row(consumer, versions[when[-1]], row, block["masks"][row[1]], last)
-            found.append((tuple(versions[at] for at in when), made))
+            for places, bad in self._by_least(consumer, row[0], when, block["masks"][row[1]]):
+                last = next(line for mask, line in lines if mask >> places[-1] & 1)
+                made = self._row(consumer, versions[places[-1]], row, bad, last)
+                found.append((tuple(versions[at] for at in places), made))
         return found
 
     # Imports

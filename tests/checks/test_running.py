@@ -380,3 +380,18 @@ def test_a_folder_without_code_does_not_hide_the_package_of_its_name(tmp_path: P
     (tmp_path / "alpha").mkdir()  # such as the folders that loggers write to
     (error,) = found(tmp_path, "import alpha\n", {"alpha/__init__.py": "import requests\n"}, {"alpha": "1.0"})
     assert error.rule == "missing-requests"
+
+
+def test_a_file_next_to_the_script_that_hides_an_installed_package(tmp_path: Path) -> None:
+    """Python looks in the script's folder first, so the packages that need it get the file as well."""
+    (tmp_path / "beta.py").write_text("x = 1\n")
+    files = {"alpha/__init__.py": "from beta import f\n", "beta/__init__.py": "def f(): ...\n"}
+    (error,) = found(tmp_path, "import alpha\n", files, {"alpha": "1.0", "beta": "2.0"})
+    assert (error.rule, error.severity) == ("hidden-beta", "error")
+    assert error.title == "beta.py next to the script hides the installed beta 2.0"
+    assert error.fixes[0].text == f"rename beta.py, which is in {tmp_path}"
+
+
+def test_a_file_that_hides_nothing_installed(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("x = 1\n")
+    assert found(tmp_path, "from helper import missing\n", {}, {"alpha": "1.0"}) == []

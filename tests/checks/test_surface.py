@@ -104,3 +104,13 @@ def test_a_rule_s_task_is_an_error_where_it_is_known(matrix: Matrix, workload: W
     _, findings, _ = check_environment(_environment(versions, workload), matrix)
     about = [each for each in findings if each.verdict == "hit" and "accelerate" in each.packages and each.severity != "info"]
     assert [(each.rule, each.severity) for each in about] == [("accelerate-dispatch-batches-removed", severity)]
+
+
+def test_guarded_imports_are_passed_over_below_the_least_release() -> None:
+    """transformers 5 takes accelerate below 1.1.0 for not installed, so what it imports under that guard cannot fail."""
+    rows = surface.open_rows_once()
+    assert rows is not None
+    lacking = {"transformers": "5.0.0", "accelerate": "0.28.0"}
+    assert [row.what for row in rows.broken(lacking) if row.package == "accelerate"] == []
+    found = rows.broken({**lacking, "accelerate": "1.1.0"})
+    assert "accelerate.utils.modeling.get_module_size_with_ties" in [row.what for row in found]
