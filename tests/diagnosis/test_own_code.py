@@ -38,7 +38,7 @@ def test_frames_show_who_asked_for_any_attribute() -> None:
 def test_what_the_base_class_sets_since_the_installed_release() -> None:
     (finding,) = said(ERROR.format("SomeVisionLM", "all_tied_weights_keys"), with_release("transformers", "5.2.0"))
     assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", "<5.0.0")
-    assert "asks for PreTrainedModel.all_tied_weights_keys since 5.0.0" in finding.title
+    assert "uses PreTrainedModel.all_tied_weights_keys since 5.0.0" in finding.title
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_output_that_cannot_be_written_is_an_error_and_a_reader_that_left_is_non
     command = f"PYTHONPATH={ROOT} {sys.executable} -m compat check --environment {path}"
     for redirection, code, message in (
         (">/dev/full", 2, "cannot write the output"),
-        (">&-", 2, "cannot write|no standard output"),
+        (">&-", 2, "cannot write|standard output is closed"),
     ):
         done = subprocess.run(["bash", "-c", f"{command} {redirection}"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr

@@ -36,7 +36,7 @@ def test_a_server_that_docker_starts(tmp_path: Path) -> None:
     (found,) = read(tmp_path, SERVER)
     assert pins(found) == {"vllm": "0.8.5", "torch": "2.6.0"}
     assert workload(found).task == "serve"
-    assert found.label == "container of line 2"
+    assert found.label == "container on line 2"
     assert found.context.accelerators == (Accelerator(vendor="nvidia"),) * 2
     assert found.context.variables == {"VLLM_USE_V1": "0"}
 
@@ -117,4 +117,4 @@ def test_a_target_of_a_makefile(tmp_path: Path) -> None:
     text = "IMAGE := vllm/vllm-openai:v0.8.5\nserve:\n\tdocker run --gpus all $(IMAGE) --model org/model\n"
     (found,) = Makefile().read(str(tmp_path / "Makefile"), text)
     assert pins(found) == {"vllm": "0.8.5", "torch": "2.6.0"}
-    assert found.label == "target serve, container of line 3"
+    assert found.label == "target serve, container on line 3"

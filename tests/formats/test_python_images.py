@@ -90,10 +90,10 @@ def test_another_image_has_its_own_packages(tmp_path: Path) -> None:
 
 def test_each_runtime_environment_of_ray_is_a_listing(tmp_path: Path) -> None:
     found = read(tmp_path, RAY)
-    assert list(found) == ["runtime_env of line 3", "runtime_env of line 7"]
-    assert placed_pins(found["runtime_env of line 3"]) == {"torch": ("2.5.1", 3), "trl": ("0.12.1", 3)}
-    assert found["runtime_env of line 3"].context.variables == {"VLLM_USE_V1": "0"}
-    assert placed_pins(found["runtime_env of line 7"]) == {"peft": ("0.13.2", 7)}
+    assert list(found) == ["runtime_env on line 3", "runtime_env on line 7"]
+    assert placed_pins(found["runtime_env on line 3"]) == {"torch": ("2.5.1", 3), "trl": ("0.12.1", 3)}
+    assert found["runtime_env on line 3"].context.variables == {"VLLM_USE_V1": "0"}
+    assert placed_pins(found["runtime_env on line 7"]) == {"peft": ("0.13.2", 7)}
 
 
 @pytest.mark.parametrize("text", [MODAL, RAY])

@@ -16,7 +16,7 @@ from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
 from tests.conftest import ROOT
 
-_EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "append")
+_EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "_above_zero", "append")
 
 
 def emitted() -> set[str]:

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from compat.rules.loader import load_folder
 from compat.versions import contains, key_of
+from scripts.surface.packages import SINCE
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
 HEADER = ["package", "release", "released", "sources", "rules"]
@@ -30,7 +31,7 @@ def test_each_row_is_well_formed(rows: list[dict[str, str]]) -> None:
     for row in rows:
         assert row["package"] == canonicalize_name(row["package"]), row
         assert str(Version(row["release"])) == row["release"], row
-        assert datetime.date.fromisoformat(row["released"]) >= datetime.date(2023, 12, 1), row
+        assert datetime.date.fromisoformat(row["released"]) >= datetime.date.fromisoformat(SINCE), row
         assert row["sources"].strip(), row
         assert row["rules"].strip(), row
 
