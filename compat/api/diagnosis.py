@@ -243,7 +243,7 @@ def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
     error = errors[order[0]]
     last = _first_line(error)
     name = f"{error.exception}: {last}" if error.exception else last
-    both = innermost_packages(error)
+    both = [name for name in innermost_packages(error) if name]
     where = f" (in the issues of {' and '.join(both)})" if both else ""
     return (
         f"no rule matches the main error (line {error.line}): {name}",
@@ -283,9 +283,21 @@ def _first_line(error: RaisedError) -> str:
     return error.message.strip().partition("\n")[0].strip()
 
 
+_OF_ONE_RUN = re.compile(r"0x[0-9a-f]+|\W*\d[\d.,:]*\W*|\S*[/\\]\S*")
+"""A word that differs from run to run: an address, a number, a path, the name of a model."""
+_LONGEST_TERM, _MOST_TERMS = 120, 3
+
+
 def search_terms(error: RaisedError) -> str:
-    """The error without the parts specific to one run: numbers, addresses, paths."""
-    message = re.sub(r"0x[0-9a-f]+|(?<![\w.+-])(?:/[\w.+-]+){2,}|\d+", " ", _first_line(error)[:2000])
-    words = " ".join(message.split())[:120]
-    parts = (error.exception.rpartition(".")[2] if error.exception else "", words)
-    return " ".join(f'"{part}"' for part in parts if part)
+    """The class and the longest parts of the message without words specific to one run, each quoted, in their order."""
+    parts: list[list[str]] = [[]]
+    for word in _first_line(error)[:2000].split():
+        if _OF_ONE_RUN.fullmatch(word):
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    texts = [text[:_LONGEST_TERM].strip() for part in parts if (text := " ".join(part).strip(" ,;:()[]"))]
+    longest = sorted(texts, key=len, reverse=True)[:_MOST_TERMS]
+    terms = [text for text in texts if text in longest and (len(texts) == 1 or " " in text)] or texts[:1]
+    name = error.exception.rpartition(".")[2] if error.exception else ""
+    return " ".join(f'"{term}"' for term in (name, *dict.fromkeys(terms)) if term)

@@ -382,7 +382,9 @@ def _by_packaging(text: str) -> Distribution:
         found = Requirement(text)
         marker = None if found.marker is None else str(found.marker)
     except (InvalidRequirement, RecursionError, ValueError):
-        raise ValueError(f"'{_clipped(text)}' is not a requirement (PEP 508)") from None
+        is_table = text.split()[:2] == ["Package", "Version"]  # its head, as pip and uv print it
+        hint = "; to check the output of 'pip list', pass the file with --pasted" if is_table else ""
+        raise ValueError(f"'{_clipped(text)}' is not a requirement (PEP 508){hint}") from None
     extra = _extras(set(map(normalized, found.extras)))
     if found.url is not None:
         return direct_url(found.url, normalized(found.name), marker, extra)

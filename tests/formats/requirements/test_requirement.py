@@ -176,3 +176,8 @@ def test_the_usual_forms_are_read_without_packaging() -> None:
     code += "print([name for name in ('packaging', 'json', 'dataclasses') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_table_of_pip_list_has_an_option_of_its_own() -> None:
+    with pytest.raises(ValueError, match="to check the output of 'pip list', pass the file with --pasted"):
+        parse_requirement("Package    Version")
