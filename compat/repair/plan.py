@@ -479,5 +479,9 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem, errors))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")
-    unwanted = frozenset(fix.package for each in errors for fix in each.fixes if fix.kind == "uninstall" and fix.package)
+    # what is requested by name is only removed if a finding advises that before anything else
+    unwanted = frozenset(
+        fix.package for each in errors for at, fix in enumerate(each.fixes)
+        if fix.kind == "uninstall" and fix.package and (at == 0 or fix.package not in problem.direct)
+    )  # fmt: skip
     return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated, unwanted=unwanted)

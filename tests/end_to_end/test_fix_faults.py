@@ -172,3 +172,19 @@ def test_a_lock_file_without_the_file_it_is_made_from_has_a_plan_all_the_same(
     assert asked.returncode == 0, asked.stderr
     assert "is not next to it: the plan is only printed" in asked.stderr
     assert (tmp_path / "uv.lock").read_text() == text
+
+
+def test_what_a_file_lists_is_not_removed_because_another_page_cannot_be_read(fix: Run, tmp_path: Path) -> None:
+    """One of the ways to end the error is to remove vllm; the file lists it, and the way that keeps it could not be looked up."""
+    (tmp_path / "requirements.txt").write_text("trl==0.25.1\nvllm==0.12.0\n")
+    packages = {
+        "trl": {"0.25.1": release("2025-11-12"), "0.27.0": release("2026-01-16")},
+        "vllm": {"0.12.0": release("2025-12-03")},
+    }
+    with IndexServer(packages) as server:
+        server.faults["trl"] = "500"
+        undecided(fix(url=server.url, job=("--gpu", "H100", "--task", "grpo")))
+        del server.faults["trl"]
+        done = fix("--write", url=server.url, job=("--gpu", "H100", "--task", "grpo"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "trl==0.27.0\nvllm==0.12.0\n"
