@@ -213,7 +213,8 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
     elsewhere = release >= _FLASHINFER_CUBIN_DIR_FIRST and stack.facts.variable("FLASHINFER_CUBIN_DIR")[1]
     for name in ("flashinfer-jit-cache",) if elsewhere else ("flashinfer-cubin", "flashinfer-jit-cache"):
         copy = stack.one(name)
-        if copy is None or key_of(public_version(copy.version or "")) == release:
+        theirs = "" if copy is None else public_version(copy.version or "")
+        if copy is None or key_of(theirs) == release:
             continue
         if name == "flashinfer-jit-cache" and (copy.version or "").startswith(wanted):  # 0.6.11+cu130 passes the check of 0.6.1
             continue
@@ -223,7 +224,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             command=f"pip uninstall -y {name}",
         )  # fmt: skip
         index = _FLASHINFER_INDEX + ("" if name == "flashinfer-cubin" else "/cuXYZ")
-        theirs = Fix(
+        elsewhere_only = Fix(
             "source-install", name, f"=={wanted}", "the same release, which only FlashInfer's own index has",
             f'pip install "{name}=={wanted}" --index-url {index}',
         )  # fmt: skip
@@ -239,13 +240,13 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             confidence="confirmed",
             packages={"flashinfer-python": python.version, name: copy.version},
             fixes=(
-                *((same,) if on_index else (remove, theirs)),
+                *((same,) if on_index else (remove, elsewhere_only)),
                 Fix(
                     "pin",
                     "flashinfer-python",
-                    f"=={public_version(copy.version or '')}",
+                    f"=={theirs}",
                     f"or the release that {name} is for",
-                    f'pip install "flashinfer-python=={public_version(copy.version or "")}"',
+                    f'pip install "flashinfer-python=={theirs}"',
                 ),
                 Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
             ),

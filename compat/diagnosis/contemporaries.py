@@ -14,6 +14,7 @@ from packaging.version import Version
 from compat.checks.code import releases
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.frame_packages import version_of
+from compat.interfaces.at_once import place_of
 from compat.model import Fix
 from compat.versions import is_version, key_of
 
@@ -59,10 +60,8 @@ def published_after(asking: str, owner: str, facts: Facts) -> Fix | None:
 def _published(package: str, version: str | None) -> str | None:
     """Return the day of a release, or ``None``."""
     table = releases().table(package)
-    if table is None or version is None or not is_version(version):
-        return None
-    public = key_of(version.partition("+")[0])
-    return next((day for each, day in zip(table.versions, table.uploaded) if key_of(each) == public), None)
+    at = None if table is None or version is None else place_of(table.versions, version)
+    return None if table is None or at is None else table.uploaded[at]
 
 
 def _finals(package: str) -> list[tuple[str, str]]:

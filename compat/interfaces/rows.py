@@ -173,6 +173,7 @@ class Rows:
         self._positions: dict[tuple[str, str], int | None] = {}
         self._failing: dict[tuple[str, str, str, str], frozenset[str]] = {}
         self._asked: dict[str, frozenset[str]] = {}
+        self._below: dict[tuple[str, str], int] = {}
         self._imports: dict[tuple[str, int, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self.walks: dict[tuple[str, ...], Walk] = {}
 
@@ -240,10 +241,9 @@ class Rows:
             package, bad = row[0], masks[row[1]]
             if bits is not None and not bits.get(package, 0) & bad:
                 continue
-            if (consumer, package) in AVAILABLE_FROM:
-                bad &= ~self._passed_over(consumer, version, package)
-                if not (bad if bits is None else bits.get(package, 0) & bad):
-                    continue
+            bad &= ~self._passed_over(consumer, version, package)
+            if not (bad if bits is None else bits.get(package, 0) & bad):
+                continue
             line = next((line for mask, line in zip(row[2][::2], row[2][1::2]) if masks[mask] >> at & 1), None)
             if line is not None:
                 found.append(self._row(consumer, version, row, bad, line))
@@ -260,11 +260,14 @@ class Rows:
 
     def _passed_over(self, consumer: str, version: str, package: str) -> int:
         """The releases of a package that a release of the consumer takes for not installed, as a bit mask."""
-        steps = AVAILABLE_FROM[consumer, package]
+        steps = AVAILABLE_FROM.get((consumer, package), ())
         least = next((least for since, least in reversed(steps) if key_of(since) <= key_of(version)), None)
         if least is None:
             return 0
-        return sum(1 << at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
+        if (package, least) not in self._below:
+            older = (at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
+            self._below[package, least] = sum(1 << at for at in older)
+        return self._below[package, least]
 
     def failing_with(self, consumer: str, kind: str, package: str, version: str) -> frozenset[str]:
         """The releases of a consumer that have a row which this release of another package does not meet."""
