@@ -49,7 +49,9 @@ def written_for(case: Case, plan: Plan) -> Written:
         return Written()
     lines = _own_lines(case)
     changes = [
-        replace(each, lines=lines) for each in plan.changes if each.name not in plan.along or not _by_itself(case, plan, each)
+        replace(each, lines=lines, left_out=case.left_out)
+        for each in plan.changes
+        if each.name not in plan.along or not _by_itself(case, plan, each)
     ]
     edits: tuple[Edit, ...] = ()
     file, refused = case.file, None

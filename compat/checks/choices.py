@@ -10,6 +10,7 @@ does: which one is installed is for the user to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from compat.errors import InputError
@@ -19,7 +20,7 @@ from compat.records import record, replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compat.formats.listing import Choice, Listing
-    from compat.model import Finding
+    from compat.model import Distribution, Finding
 
 
 _MOST = 200
@@ -293,6 +294,23 @@ def _are_alternatives(one: ChoiceSet, other: ChoiceSet, listing: Listing) -> boo
         (mine := one.numbers.intersection(conflict)) and (theirs := other.numbers.intersection(conflict)) and mine != theirs
         for conflict in listing.conflicts
     )
+
+
+_FOR_AMD = re.compile(r"amd-aiter|aiter|amdsmi|(pytorch-)?triton-rocm|rocm-.+|onnxruntime-rocm")
+_FOR_NVIDIA = re.compile(r"nvidia-.+-cu\d+")
+
+
+def vendor_of(copy: Distribution) -> str | None:
+    """The vendor of the only GPUs that a build is for, by its label, its index or its name; ``None`` if that is unknown.
+
+    The builds of torch without a label on the default index are for NVIDIA's.
+    """
+    label = (copy.version or "").partition("+")[2]
+    url = str(copy.source.details.get("url", "")) if copy.source is not None and copy.source.kind == "index" else ""
+    if label.startswith("rocm") or "/rocm" in url or _FOR_AMD.fullmatch(copy.name):
+        return "amd"
+    plain = copy.name == "torch" and not label and not url.rstrip("/").endswith("/cpu")
+    return "nvidia" if plain or re.match(r"cu\d", label) or _FOR_NVIDIA.fullmatch(copy.name) else None
 
 
 def is_about_build(finding: Finding) -> bool:

@@ -6,14 +6,14 @@ of them: one traversal of the lock's graph that propagates sets of contexts find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
 from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
-from compat.formats.listing import Edge, Listing
+from compat.formats.listing import Choice, Edge, Listing
 from compat.markers import OF_SYSTEM, SYSTEMS, Comparison, Marker, combined, parse, version_holds
-from compat.model import Environment, normalized
+from compat.model import Accelerator, Environment, normalized
 from compat.records import record
 
 Below = dict[int, list[tuple[int, int]]]
@@ -56,6 +56,10 @@ class Contexts:
             self._use_possible(asked)
         else:
             self._use(choice_sets(listing, asked))
+        self.left_out: tuple[Choice, ...] = ()
+        """The extras and groups for GPUs of another vendor than the target's, which are not installed there."""
+        if asked.extras is None and asked.groups is None and known.accelerators and len(self.sets) > 1:
+            self._leave_out_other_vendors(known.accelerators)
 
     def _use(self, sets: list[ChoiceSet]) -> None:
         self.sets = sets
@@ -85,6 +89,32 @@ class Contexts:
             self._use(left)
             possible = self.all & ~self._refused()
         self.all = possible or self.all
+
+    def _leave_out_other_vendors(self, devices: Iterable[Accelerator]) -> None:
+        """Drop the optional sets of choices with builds for another vendor's GPUs, if others have builds for the target's."""
+        from compat.checks.choices import vendor_of
+
+        vendors = {each.vendor for each in devices}
+        own = other = 0
+        for entry, mask in zip(self.listing.entries, self.installed()):
+            vendor = vendor_of(entry.distribution) if mask else None
+            if vendor in vendors:
+                own |= mask
+            elif vendor is not None:
+                other |= mask
+        bad = self._sets_of(other)
+        if not bad or bad & 1 or not self._sets_of(own) & ~bad or None in vendors:
+            return
+        sets, choices = [each for at, each in enumerate(self.sets) if not bad >> at & 1], self.listing.choices
+        left = frozenset[int]().union(*(each.numbers for each in sets))
+        dropped = frozenset[int]().union(*(each.numbers for each in self.sets)) - left
+        self.left_out = tuple(choices[number] for number in sorted(dropped))
+        self._use(sets)
+        if self._masks is not None:
+            self.all = self.all & ~self._refused() or self.all
+        if dropped:
+            named = ", ".join(each.label for each in self.left_out)
+            self.notes.append(f"{self.listing.file}: not checked, as it has builds for another vendor's GPUs: {named}")
 
     def _refused(self, *, note: bool = False) -> int:
         """The contexts that uv refuses to install."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from compat.errors import InputError
-from compat.model import Distribution, Environment
+from compat.model import Distribution, Environment, normalized
 from compat.records import record
 
 ROOT = -1
@@ -55,6 +55,11 @@ class Choice:
     def label(self) -> str:
         """Return its name in findings and on the command line: ``extra vllm``, ``extra nemo-gym[vllm]``."""
         return f"{self.kind} {self.package}[{self.name}]" if self.package else f"{self.kind} {self.name}"
+
+
+def key_of_choice(choice: Choice) -> str:
+    """What identifies an extra or a group in its own project: ``extra vllm``."""
+    return f"{choice.kind} {normalized(choice.name)}"
 
 
 @record(frozen=True)

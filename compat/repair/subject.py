@@ -11,7 +11,7 @@ from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
 from compat.errors import InputError
-from compat.formats.listing import ROOT, Listing
+from compat.formats.listing import ROOT, Listing, key_of_choice
 from compat.formats.registry import read_content
 from compat.formats.requirements.lines import decode
 from compat.index import Index
@@ -45,7 +45,7 @@ class Installed:
     """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
     an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown. ``pythons``
     are older Pythons that the pins support as well, newest first, if the Python is inferred, and ``newer`` those that the file
-    admits, oldest first; ``selection`` are its extras and groups in words."""
+    admits, oldest first; ``selection`` are its extras and groups in words, ``left_out`` those that are not for the target."""
 
     environment: Environment
     direct: frozenset[str] | None
@@ -55,6 +55,7 @@ class Installed:
     pythons: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
     selection: str = ""
+    left_out: frozenset[str] = frozenset()
 
 
 def installed_by(
@@ -87,8 +88,9 @@ def installed_by(
     )  # fmt: skip
     whole = listing.complete or listing.kind in _OF_CONDA
     selection = contexts.sets[number].label
+    left_out = frozenset(map(key_of_choice, contexts.left_out))
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
-    return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection)
+    return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection, left_out)
 
 
 def infer_platform(known: Environment) -> tuple[Environment, tuple[str, ...]]:

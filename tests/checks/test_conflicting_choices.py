@@ -186,3 +186,74 @@ def test_an_error_without_a_build_that_fits_stays() -> None:
     assert ("build-torch-vendor", "hit", ()) in about_torch(builds("2.9.1+cpu", "2.9.1+cu128"), MI300X)
     found = about_torch(builds("2.5.1+cu124", "2.9.1+cu128"), B200)  # another release of torch, for other packages
     assert found == [("build-torch-gpu", "hit", ())]
+
+
+ROCM = """
+version = 1
+requires-python = "==3.12.*"
+conflicts = [[{ package = "mine", group = "cuda" }, { package = "mine", group = "rocm" }]]
+
+[manifest]
+members = ["mine"]
+
+[[package]]
+name = "mine"
+version = "1"
+source = { virtual = "." }
+dependencies = [{ name = "torch", version = "2.10.0" }]
+
+[package.dev-dependencies]
+cuda = [{ name = "nvidia-nccl-cu12" }]
+plots = [{ name = "shared" }]
+rocm = [
+    { name = "torchaudio", version = "2.9.0+eaa9e4e", source = { registry = "https://index.example/rocm/" } },
+    { name = "vllm", version = "0.22.0+rocm722", source = { registry = "https://index.example/rocm/" } },
+]
+
+[[package]]
+name = "torch"
+version = "2.10.0"
+source = { registry = "https://index.example" }
+
+[[package]]
+name = "nvidia-nccl-cu12"
+version = "2.27.5"
+source = { registry = "https://index.example" }
+
+[[package]]
+name = "shared"
+version = "3"
+source = { registry = "https://index.example" }
+
+[[package]]
+name = "torchaudio"
+version = "2.9.0+eaa9e4e"
+source = { registry = "https://index.example/rocm/" }
+
+[[package]]
+name = "vllm"
+version = "0.22.0+rocm722"
+source = { registry = "https://index.example/rocm/" }
+"""
+
+
+def left_out(vendor: str, *groups: str) -> tuple[set[str], list[str]]:
+    asked = Requested(groups=groups or None)
+    contexts = Contexts(read(ROCM), Environment(accelerators=(Accelerator(vendor),)), asked)
+    return {each.label for each in contexts.left_out}, [chosen.label for chosen in contexts.sets]
+
+
+def test_groups_for_another_vendors_gpus_are_not_checked() -> None:
+    assert left_out("nvidia") == ({"group rocm"}, ["", "group cuda", "group plots", "everything but group rocm"])
+    assert left_out("amd")[0] == set()  # the default set is for NVIDIA's as well: a finding says so
+    found, notes = judged_listing(read(ROCM), Environment(accelerators=(Accelerator("nvidia", "V100"),)), in_memory(()))
+    assert [each.title for each in found if "torchaudio" in each.packages] == []
+    assert "uv.lock: not checked, as it has builds for another vendor's GPUs: group rocm" in notes
+
+
+def test_a_group_that_is_asked_for_is_checked_whatever_it_is_for() -> None:
+    assert left_out("nvidia", "rocm")[0] == set()
+    found, _ = judged_listing(
+        read(ROCM), Environment(accelerators=(Accelerator("nvidia", "V100"),)), in_memory(()), Requested(groups=("rocm",))
+    )
+    assert any("torchaudio" in each.packages for each in found)

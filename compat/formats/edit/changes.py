@@ -32,7 +32,8 @@ class Change:
     requirements of other distributions are violated on purpose. ``implied``: it follows from the other changes, so a file
     written by hand need not name it. ``default_index``: the vendor's index that also has the default build of the release: a
     file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
-    environments of the file is installed by (``None``: all).
+    environments of the file is installed by (``None``: all), ``left_out`` the extras and groups whose requirements stay because
+    they are for other GPUs.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Change:
     before_source: Source | None = None
     default_index: str | None = None
     lines: frozenset[int] | None = None
+    left_out: frozenset[str] = frozenset()
 
     def is_on(self, line: int | None) -> bool:
         """Whether a statement on a line is meant."""
@@ -158,13 +160,17 @@ Place = TypeVar("Place")
 
 @record(frozen=True)
 class Statement(Generic[Place]):
-    """A requirement or constraint: what it requires, its file and line; ``place`` is what its format needs to edit it."""
+    """A requirement or constraint: what it requires, its file and line; ``place`` is what its format needs to edit it.
+
+    ``choice`` is the extra or group that it belongs to (``extra vllm``), "" for what is always installed.
+    """
 
     found: Distribution
     file: str
     line: int | None
     place: Place
     constraint: bool = False
+    choice: str = ""
 
 
 def decided(statements: Sequence[Statement[Place]], change: Change, *, exact: bool) -> list[tuple[Statement[Place], str]]:
@@ -174,7 +180,7 @@ def decided(statements: Sequence[Statement[Place]], change: Change, *, exact: bo
     a pin, the ranges that admitted the old version are pinned (``exact``) or moved. :class:`InputError` if several pins
     name versions other than the current one, because it is ambiguous which one to change.
     """
-    own = [each for each in statements if each.found.name == change.name]
+    own = [each for each in statements if each.found.name == change.name and each.choice not in change.left_out]
     pins = [each for each in own if _is_pin(each.found)]
     ranges = [each for each in own if not _is_pin(each.found)]
     if change.after is None:

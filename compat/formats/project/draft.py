@@ -110,7 +110,7 @@ class Draft:
     ) -> None:
         """Add requirements from their configured sources; ``kind`` and ``choice`` name the extra or group they belong to."""
         for each in statements:
-            self.statements.append(each)
+            self.statements.append(replace(each, choice=f"{kind} {normalized(choice)}") if kind and choice else each)
             self.add(self.uv.sourced(each.found, kind, choice), each.line, node)
 
     def python_range(self, document: Table, header: str = "") -> str | None:

@@ -169,7 +169,7 @@ class Project:
 def _located(statement: Statement[Slot]) -> Statement[Item]:
     slot = statement.place
     item = PoetryItem(slot) if slot.name else ArrayItem(slot)
-    return Statement(statement.found, statement.file, statement.line, item, statement.constraint)
+    return Statement(statement.found, statement.file, statement.line, item, statement.constraint, statement.choice)
 
 
 # --- ``[tool.uv]``: sources and indexes of distributions.

@@ -7,6 +7,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.model import Source
+from compat.records import replace
 from tests.formats.edit.conftest import COMMIT, VENDOR, Edited
 
 TORCH = Change("torch", "2.5.1", "2.6.0")
@@ -47,6 +48,16 @@ def test_beside_uv_lock_ranges_are_only_moved(edited: Edited) -> None:
     assert new == PROJECT.replace("torch>=2.4", "torch>=2.6.0")
     fits = Change("torch", "2.3", "2.5")
     assert edited("pyproject.toml", PROJECT, fits, **{"uv.lock": "version = 1\n"}) == PROJECT
+
+
+def test_groups_for_other_gpus_stay_as_they_are(edited: Edited) -> None:
+    project = PROJECT.replace('dev = ["pytest", {include-group = "lint"}]', 'rocm = ["torch>=2.4", "vllm==0.7.1"]')
+    changes = (replace(TORCH, left_out=frozenset({"group rocm"})),
+               Change("vllm", "0.7.1", "0.8.0", left_out=frozenset({"group rocm"})))  # fmt: skip
+    expected = project.replace('"torch>=2.4",  #', '"torch==2.6.0",  #').replace(
+        'serve = ["vllm==0.7.1"]', 'serve = ["vllm==0.8.0"]'
+    )
+    assert edited("pyproject.toml", project, *changes) == expected
 
 
 def test_a_lock_file_is_never_edited_but_what_it_is_made_from(edited: Edited) -> None:
