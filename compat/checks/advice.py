@@ -61,7 +61,8 @@ def _ranked(finding: Finding, trials: _Trials, orders: dict[tuple[str, tuple[Fix
         return finding
     key = finding.rule, finding.fixes
     if key not in orders:
-        left = {place: errors for place, fix in enumerate(finding.fixes) if (errors := trials.after(fix)) is not None}
+        known = {place: ends for place, fix in enumerate(finding.fixes) if (ends := trials.ends(fix))}
+        left = {place: trials.after(ends) for place, ends in known.items()} if len(known) > 1 else {}
         fixes = list(finding.fixes)
         for place, better in zip(left, sorted(left, key=left.__getitem__)):
             fixes[place] = finding.fixes[better]
@@ -82,14 +83,16 @@ class _Trials:
         self._changes: dict[tuple[tuple[str, str], ...], int] = {}
         self._before: dict[frozenset[str], int] = {}
 
-    def after(self, fix: Fix) -> int | None:
-        """By how many errors more the best releases leave that a fix allows; ``None`` if it changes no known release."""
+    def ends(self, fix: Fix) -> dict[str, tuple[str, ...]]:
+        """The oldest and the newest release of each distribution that a fix allows; empty if it changes no known release."""
         if fix.command is None or fix.kind not in _OF_RELEASES:
-            return None
+            return {}
         allowed = {name: self._ends(name, spec) for name, spec in _requirements(fix.command)}
-        if fix.package not in allowed or not all(allowed.values()):
-            return None
-        return min(self._change({name: ends[end] for name, ends in allowed.items()}) for end in (0, -1))
+        return allowed if fix.package in allowed and all(allowed.values()) else {}
+
+    def after(self, ends: Mapping[str, tuple[str, ...]]) -> int:
+        """By how many errors more the better end of the allowed releases leaves."""
+        return min(self._change({name: each[end] for name, each in ends.items()}) for end in (0, -1))
 
     def _change(self, releases: dict[str, str]) -> int:
         """The change by these releases and by what an installer moves along: their own requirements; 0 after the last trial."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compat.checks import check_environment
-from compat.checks.advice import with_ranked_fixes
+from compat.checks.advice import Shared, with_ranked_fixes
 from compat.formats.described import environment_of
 from compat.model import Finding, Fix
 from compat.rules.compiled import in_memory, open_matrix
@@ -44,6 +44,18 @@ def test_a_fix_that_changes_no_release_keeps_its_place() -> None:
     _, findings, _ = check_environment(INSTALLED, MATRIX)
     ranked = {each.rule: commands(each) for each in with_ranked_fixes(findings, INSTALLED, MATRIX)}
     assert ranked["b"] == ["accelerate launch train.py", 'pip install "trl==0.21.0"']
+
+
+def test_releases_are_only_tried_where_there_is_a_choice_between_them() -> None:
+    """Of the fixes of a and b, only those of a are two that change a known release."""
+    _, findings, _ = check_environment(INSTALLED, MATRIX)
+    tried = {}
+    for finding in findings:
+        shared = Shared()
+        allowed = shared.trials
+        with_ranked_fixes([finding], INSTALLED, MATRIX, shared)
+        tried[finding.rule] = allowed - shared.trials
+    assert tried["b"] == 0 < tried["a"]
 
 
 def test_what_an_installer_moves_along_is_not_held_against_a_fix() -> None:
