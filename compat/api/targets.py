@@ -174,7 +174,8 @@ _VOCABULARY = {
                  "unsloth-imported-late", "padded-prompts", "default-precision", "prefix-tuning", "prompt-tuning", "device-map",
                  "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate",
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
-                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup"),
+                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
+                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation"),
 }  # fmt: skip
 
 

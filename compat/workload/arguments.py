@@ -241,6 +241,26 @@ def _optimizer(draft: Draft, value: object, origin: str, tentative: bool) -> Non
         draft.feature("8bit-adam", value if value is UNKNOWN else value in _ADAM_8BIT, origin, tentative=tentative)
 
 
+def _listed(feature: str) -> Callable[[Draft, object, str, bool], None]:
+    """Read an option that names what a feature is on for: a list, or words in one string."""
+
+    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+        draft.feature(feature, value if value is UNKNOWN else bool(value), origin, tentative=tentative)
+
+    return read
+
+
+def _report_to(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    """Record whether the trainer logs to Weights & Biases; "all" stands for every installed integration."""
+    on: object = UNKNOWN
+    if value is not UNKNOWN:
+        words = value.replace(",", " ").split() if isinstance(value, str) else value
+        if not isinstance(words, (list, tuple)):
+            return
+        on = UNKNOWN if UNKNOWN in words else any(word in ("wandb", "all") for word in words)
+    draft.feature("report-to-wandb", on, origin, tentative=tentative)
+
+
 def _above_zero(feature: str) -> Callable[[Draft, object, str, bool], None]:
     """Read one of several numbers that turn a feature on; 0 leaves it to the others."""
 
@@ -301,6 +321,10 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "parallelism_config_cp_size": _several("context-parallel"),
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
     "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
+    "report_to": _report_to,
+    # of peft and ms-swift, of trl and axolotl, of LLaMA-Factory
+    "modules_to_save": _listed("modules-to-save"), "lora_modules_to_save": _listed("modules-to-save"),
+    "additional_target": _listed("modules-to-save"),
     "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
@@ -323,6 +347,12 @@ def deepspeed_facts(
             draft.feature("optimizer-offload", device != "none", origin("zero_optimization"), tentative=tentative)
         elif zero.get("cpu_offload") is True:
             draft.on("optimizer-offload", origin("zero_optimization"), tentative=tentative)
+        if isinstance(zero.get("overlap_comm"), bool):
+            draft.feature("overlap-comm", zero["overlap_comm"], origin("zero_optimization"), tentative=tentative)
+    types = settings.get("data_types")
+    if isinstance(types, dict) and types.get("grad_accum_dtype") is not None:
+        on = precision_word(types["grad_accum_dtype"]) == "fp32"
+        draft.feature("fp32-gradient-accumulation", on, origin("data_types"), tentative=tentative)
     scheduler = settings.get("scheduler")
     schedule = scheduler.get("params") if isinstance(scheduler, dict) else None
     if isinstance(schedule, dict) and schedule.get("warmup_num_steps") == "auto":

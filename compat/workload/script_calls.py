@@ -42,6 +42,8 @@ _PROMPTS = {
     "MultitaskPromptTuningConfig": "prompt-tuning",
 }  # fmt: skip
 """Configurations of peft that learn a prefix of the cache, or of the prompt."""
+_CLASSIFIERS = ("SEQ_CLS", "TOKEN_CLS")
+"""Values of peft's ``task_type`` that put a new classification head on the model."""
 _LIBRARIES = (
     "transformers", "unsloth", "peft", "trl", "auto_gptq", "gptqmodel", "awq", "optimum", "liger_kernel", "swift", "modelscope",
 )  # fmt: skip
@@ -240,8 +242,20 @@ class Calls:
             self._on("peft", call)
             if call.name in _PROMPTS:
                 self._on(_PROMPTS[call.name], call)
+            if call.name.endswith("Config"):
+                self._adapter(call)
         elif call.name == "prepare_model_for_kbit_training":
             self._options(call, ("use_gradient_checkpointing",))
+
+    def _adapter(self, call: _Call) -> None:
+        """Read the configuration of an adapter: what is trained beside it, and whether it is for a classifier."""
+        self._options(call, ("modules_to_save",))
+        if call.whole and "modules_to_save" not in call.keywords:
+            self._draft.off("modules-to-save", call.origin, tentative=call.conditional)
+        task = next((each.value for each in call.node.keywords if each.arg == "task_type"), None)
+        word = task.attr if isinstance(task, ast.Attribute) else call.keywords.get("task_type")
+        if isinstance(word, str):
+            self._draft.feature("classifier-adapter", word in _CLASSIFIERS, call.origin, tentative=call.conditional)
 
     def _unsloth(self, call: _Call) -> None:
         if call.name == "get_peft_model":

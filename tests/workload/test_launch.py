@@ -89,7 +89,7 @@ def test_the_command_line_wins_over_the_script(job: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [
-    "--use_vllm", "--use_vllm true", "--use_vllm=True", "--use-vllm yes", "--use_vllm --report_to none", "--use_vllm 1",
+    "--use_vllm", "--use_vllm true", "--use_vllm=True", "--use-vllm yes", "--use_vllm --seed 1", "--use_vllm 1",
 ])  # fmt: skip
 def test_a_switch_that_is_on(option: str, job: Path) -> None:
     assert read(f"python train.py {option}", job).workload.features == ("vllm",)

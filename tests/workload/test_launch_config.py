@@ -185,6 +185,22 @@ def test_a_deepspeed_schedule_whose_warmup_is_left_to_the_trainer(scheduler: str
     assert ("deepspeed-auto-warmup" in (read_deepspeed(str(file)).features or ())) is automatic
 
 
+@pytest.mark.parametrize(
+    ("settings", "on", "off"),
+    [
+        ('{"zero_optimization": {"overlap_comm": true}}', ("deepspeed", "overlap-comm"), None),
+        ('{"zero_optimization": {"overlap_comm": false}}', ("deepspeed",), ("overlap-comm",)),
+        ('{"data_types": {"grad_accum_dtype": "fp32"}}', ("deepspeed", "fp32-gradient-accumulation"), None),
+        ('{"data_types": {"grad_accum_dtype": "bf16"}}', ("deepspeed",), ("fp32-gradient-accumulation",)),
+        ('{"data_types": {"grad_accum_dtype": null}}', ("deepspeed",), None),
+        ('{"data_types": "fp32"}', ("deepspeed",), None),
+    ],
+)
+def test_deepspeed_switches(settings: str, on: tuple[str, ...], off: tuple[str, ...] | None, tmp_path: Path) -> None:
+    found = deepspeed(tmp_path, settings)
+    assert (found.features, found.features_absent) == (on, off)
+
+
 def test_deepspeed_numbers(tmp_path: Path) -> None:
     found = deepspeed(tmp_path, '{\n"train_micro_batch_size_per_gpu": 4,\n"gradient_accumulation_steps": 8}')
     assert (found.batch_size, found.features) == (4, ("deepspeed", "gradient-accumulation"))
