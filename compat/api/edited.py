@@ -213,8 +213,8 @@ def with_lock(case: Case, plan: Plan, written: Written, planner: Planner) -> tup
         shorter = _locked(case, written_for(case, lean), planner)
         if shorter.locked and not _errors(case, lean, shorter, planner):
             return _said(lean), shorter
-        if shorter.unlocked and not shorter.contradicts:
-            return plan, replace(written, unlocked=shorter.unlocked)
+        if shorter.unlocked and not shorter.contradicts:  # the command that locks names the releases, so the source need not
+            return plan, replace(written, edits=shorter.edits, unlocked=shorter.unlocked)
     found = _locked(case, written, planner)
     if found.contradicts:
         why = f"uv refuses to lock the edited file: {found.unlocked}"

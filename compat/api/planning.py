@@ -15,6 +15,7 @@ from compat.checks.requirements import Requires
 from compat.checks.torch_build import INDEX
 from compat.errors import InputError, Undecided
 from compat.index import Index, Store, gather
+from compat.model import EMPTY
 from compat.records import record, replace
 from compat.repair.candidates import IndexUniverse
 from compat.repair.inputs import needs_of_installed, problem_of, roots
@@ -52,7 +53,9 @@ def planner_of(
         concerned=concerned, listed=None if case.whole else case.listed, unserved=case.unserved,
         known=case.known,
     )  # fmt: skip
-    needs = {**(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
+    # what a project in a folder requires is edited; an index may have another one of its name and version
+    own = {release: EMPTY for release in problem.current.values() if release.source and release.source.kind == "directory"}
+    needs = {**own, **(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
     alone = frozenset(problem.current)  # every package of an incomplete list was listed by the user
     if problem.complete and (found or keep):
         missing = [release for release in problem.current.values() if release not in needs]

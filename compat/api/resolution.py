@@ -187,7 +187,26 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
         resolves=True,
         unresolved=found.why,
         overrides=found.overridden,
+        unserved=_with_sources_before_the_python(case, {name: pins[name] for name in found.unbuilt & pins.keys()}, means.index),
     )
+
+
+def _with_sources_before_the_python(case: Case, unbuilt: Mapping[str, str], index: Index) -> tuple[Finding, ...]:
+    """The errors of a case, with those of pins without a wheel for the target's Python whose source is older than it.
+
+    Their wheels for older Pythons show that they are compiled, and code for an older Python's C interface hardly ever is.
+    """
+    target, named = Target(case.environment), {name for each in case.unserved for name in each.packages}
+    if not target.released:
+        return case.unserved
+    errors = []
+    for (name, version), files in index.files_of_pins(unbuilt.items()).items():
+        wheels = [file for file in files or () if file.kind == "wheel" and target.has_platform(file.tags[2])]
+        old = all(file.uploaded is not None and file.uploaded < target.released for file in files or ())
+        if wheels and old and name not in named:
+            source = f"Installers build its source, which is older than Python {target.minor}; that usually fails."
+            errors.append(replace(_finding(name, version, tuple(wheels), target), why=source))
+    return (*case.unserved, *errors)
 
 
 def _without_vendors(case: Case, index: Index) -> Case:

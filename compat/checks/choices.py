@@ -10,7 +10,6 @@ does: which one is installed is for the user to say.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from compat.errors import InputError
@@ -296,8 +295,7 @@ def _are_alternatives(one: ChoiceSet, other: ChoiceSet, listing: Listing) -> boo
     )
 
 
-_FOR_AMD = re.compile(r"amd-aiter|aiter|amdsmi|(pytorch-)?triton-rocm|rocm-.+|onnxruntime-rocm")
-_FOR_NVIDIA = re.compile(r"nvidia-.+-cu\d+")
+_FOR_AMD = ("amd-aiter", "aiter", "amdsmi", "onnxruntime-rocm", "pytorch-triton-rocm", "triton-rocm")
 
 
 def vendor_of(copy: Distribution) -> str | None:
@@ -307,10 +305,11 @@ def vendor_of(copy: Distribution) -> str | None:
     """
     label = (copy.version or "").partition("+")[2]
     url = str(copy.source.details.get("url", "")) if copy.source is not None and copy.source.kind == "index" else ""
-    if label.startswith("rocm") or "/rocm" in url or _FOR_AMD.fullmatch(copy.name):
+    if label.startswith("rocm") or "/rocm" in url or copy.name in _FOR_AMD:
         return "amd"
     plain = copy.name == "torch" and not label and not url.rstrip("/").endswith("/cpu")
-    return "nvidia" if plain or re.match(r"cu\d", label) or _FOR_NVIDIA.fullmatch(copy.name) else None
+    library = copy.name.startswith("nvidia-") and copy.name.rpartition("-cu")[2].isdecimal()
+    return "nvidia" if plain or library or (label.startswith("cu") and label[2:].isdecimal()) else None
 
 
 def is_about_build(finding: Finding) -> bool:

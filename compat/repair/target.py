@@ -24,6 +24,11 @@ _MACOS = (14, 0)
 _UV_GLIBCS = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """Minor versions of glibc for which uv has a platform."""
 
+_RELEASED = {
+    "3.9": "2020-10-05", "3.10": "2021-10-04", "3.11": "2022-10-24", "3.12": "2023-10-02", "3.13": "2024-10-07",
+    "3.14": "2025-10-07",
+}  # fmt: skip
+
 
 class Need(NamedTuple):
     """A declared requirement that applies to the target: ``name`` with its ``specifier`` and ``extras``."""
@@ -72,6 +77,11 @@ class Target:
             except InvalidSpecifier:
                 self._accepted[specifier] = True
         return self._accepted[specifier]
+
+    @property
+    def released(self) -> str:
+        """The day of the first release of the target's Python; "" if unknown."""
+        return _RELEASED.get(self.minor, "")
 
     def has_system(self, platform: str) -> bool:
         """Whether a wheel's platform tag is for the target's operating system, on any machine and in any version."""

@@ -141,6 +141,14 @@ def test_the_interpreter_is_a_fact_of_the_target() -> None:
     assert found(narrow)[0][:2] == ("old-python", "hit")
 
 
+@pytest.mark.parametrize(("required", "last"), [("<=3.10", (3, 10, 0)), (">=3.9, <=3.10.4", (3, 10, 4)), ("<3.10", (3, 9, 99))])
+def test_the_last_python_of_a_file_may_be_one_patch_release(required: str, last: tuple[int, ...]) -> None:
+    listing = lock((NEW, None, None), requires_python=required)
+    assert max(place.python for place in Contexts(listing, Environment(), Requested()).platforms) == last
+    stated = Contexts(listing, Environment(python=".".join(map(str, last[:2]))), Requested())
+    assert (stated.notes, [place.python for place in stated.platforms][-1]) == ([], last)
+
+
 @pytest.mark.parametrize("required", ["==3.10.12", "==3.7.*", "== 3.10.12"])
 def test_the_only_python_of_a_file_is_that_of_an_unstated_target(required: str) -> None:
     listing = lock((Distribution("torch", "2.6.0"), None, None), requires_python=required)

@@ -76,6 +76,17 @@ def test_the_lock_is_written_together_with_its_project(fix: Run, compat: Run, in
     assert files(tmp_path) == ["pyproject.toml", "uv.lock"]
 
 
+def test_a_project_that_is_published_does_not_require_what_its_release_does(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """Its own requirements are what is edited, whatever an index says about the release of the same name and version."""
+    index.add("mine", {"1": release("2025-05-01", "torch", "transformers==4.51.3", "trl==0.17.0")})
+    locked(tmp_path, PROJECT.format(url=index.url))
+    done = fix(subject=("uv.lock",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '+    "transformers==4.57.1",  # models' in done.stdout
+
+
 def test_a_workspace_and_a_path_outside_the_project(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     member = '[project]\nname = "{}"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["{}"]\n'
     for folder, needed in (("root/kit", "trl==0.17.0"), ("beside", "accelerate==1.6.0")):

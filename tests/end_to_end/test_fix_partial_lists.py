@@ -418,6 +418,28 @@ def test_a_pin_without_a_file_for_the_python_moves(fix: Run, index: IndexServer,
     assert (tmp_path / "requirements.txt").read_text() == "fast==1.1\nover==1.1\ntrl==0.18.0\n"
 
 
+def test_a_pin_whose_source_is_older_than_the_python_moves(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Its wheels end before this Python, and its source was uploaded before it was released: a build of it hardly works."""
+
+    def tags(*pythons: int) -> list[str]:
+        return [f"cp{each}-cp{each}-manylinux_2_28_x86_64" for each in pythons]
+
+    fast = {
+        "1.0": release("2023-04-22", wheel_tags=tags(310, 311)),
+        "1.1": release("2023-09-16", wheel_tags=tags(310, 311, 312)),
+        "2.0": release("2024-10-20", wheel_tags=tags(312, 313)),
+    }
+    index.add("fast", fast)
+    index.add("slow", {"1.0": release("2024-11-22", wheel_tags=tags(311))})  # a source that is newer than this Python may build
+    (tmp_path / "requirements.txt").write_text("fast==1.0\nslow==1.0\ntrl==0.18.0\n")
+    done = fix("--write", "--any-age", url=index.url, job=("--python-version", "3.13"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "fast 1.0 has no wheel for Python 3.13 on this platform (wheels-fast)" in said
+    assert "(wheels-slow)" not in said
+    assert (tmp_path / "requirements.txt").read_text() == "fast==2.0\nslow==1.0\ntrl==0.18.0\n"
+
+
 def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """conda's channel pytorch has no build for this GPU: torch is from conda-forge, and brings what it needs itself."""
     index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06", "nvidia-cublas-cu12==12.8.4.1")})
