@@ -67,6 +67,14 @@ def open_once() -> Refusals:
     return _opened[0]
 
 
+def importing_undeclared(name: str, facts: Facts) -> Iterator[str]:
+    """Yield the installed packages whose release imports a distribution that it does not require."""
+    for copy in facts.environment.distributions or ():
+        rows = open_once().of(copy.name, copy.version) if copy.version and copy.name in open_once().packages else ()
+        if any(row.error == _UNDECLARED and next(fact_tests(row.condition)).name == name for row in rows):
+            yield copy.name
+
+
 def reached(row: Refusal, facts: Facts) -> bool | None:
     """Whether the workload reaches the code of a guard; ``None`` if unknown."""
     if IMPORT in row.reach:

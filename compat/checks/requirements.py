@@ -257,6 +257,19 @@ def may_apply(requirement: Requirement, environment: Environment) -> bool:
     return marker is None or _holds(marker, environment) is not False
 
 
+def unmet_markers(copy: Distribution, name: str, environment: Environment) -> tuple[str, ...]:
+    """The markers under which an installed release requires a distribution, if the environment contradicts all of them."""
+    from compat.markers import written
+    from compat.tables.declared import open_declared
+
+    package = open_declared().package(copy.name)
+    place = None if package is None else package.place(copy.version or "")
+    asked = () if package is None or place is None else [each for each in package.requirements(place, name) if each[3] is None]
+    if any(may_apply(each, environment) for each in asked):
+        return ()
+    return tuple(written(each[2]) for each in asked if each[2] is not None)
+
+
 def _holds(marker: Marker, environment: Environment) -> bool | None:
     """Whether a marker holds; ``None`` if it depends on unknown facts."""
     form = marker[0]

@@ -96,7 +96,8 @@ def _is_guess(finding: Finding) -> bool:
 
 def _shows(text: str, rule: Rule, facts: Facts) -> bool:
     """Whether the text or the environment names one of the rule's packages; Python's own messages match many rules."""
-    names = {each.name for each in rule.packages}
+    # a package that has to be missing is in the message of every other package that imports it, too
+    names = {each.name for each in rule.packages if each.how != "absent"}
     words = text.lower().replace("_", "-")
     return not names or any(name in words or facts.package(name) for name in names)
 

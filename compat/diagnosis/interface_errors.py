@@ -65,6 +65,7 @@ from compat.diagnosis.python_messages import (
 )
 from compat.diagnosis.refused import refused_options, refused_values
 from compat.diagnosis.spelling import spelled_otherwise
+from compat.diagnosis.unnamed_modules import with_module
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -102,7 +103,7 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     lack = None if error.exception is None else lack_in(error.message)
     if lack is None:
-        return _at_unknown_location(error, facts) or of_bare_name(error, facts)
+        return _at_unknown_location(error, facts) or of_bare_name(error, facts) or _of_unnamed_module(error, facts)
     if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
         return found
     sides = _sides(lack, error)
@@ -200,6 +201,16 @@ def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
         return not_installed(module, _sides(lack, error).asking, error, facts)
     known = None if lack is None else _known(lack, error)
     return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
+
+
+def _of_unnamed_module(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Explain the import of a name that the message gives without its module."""
+    found = with_module(error, facts)
+    if found is None:
+        return []
+    whole, sentence = found
+    known = explain_interface_errors(whole, facts)
+    return [replace(each, why=f"{each.why} {sentence}", confidence="reported") for each in known]
 
 
 def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:

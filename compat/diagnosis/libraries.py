@@ -26,6 +26,7 @@ from compat.diagnosis.loader import (
     only_extension,
     packages_in,
     question,
+    without_reason,
 )
 from compat.model import Finding, Fix
 from compat.records import replace
@@ -440,6 +441,7 @@ _READERS = (
     ("Unable to load any of ", _library),
     (" is not found or cannot be loaded", _library),
     ("' not found", _system),
+    ("-packages", without_reason),
     ("", of_numpy_1),
 )
 """Part of a loader's message → the reader of that message."""

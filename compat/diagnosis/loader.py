@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import loading
-from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_in, distribution_of_module, innermost_packages, package_of, version_of
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 from compat.rules.facts import Facts
@@ -28,7 +28,8 @@ EXTENSIONS = {
     "exllama_kernels": "auto-gptq", "autogptq_cuda_64": "auto-gptq", "autogptq_cuda_256": "auto-gptq",
     "autogptq_marlin_cuda": "auto-gptq", "awq_inference_engine": "autoawq", "awq_v2_ext": "autoawq",
     "flash_attn_3_cuda": "flash-attn-3", "rotary_emb": "flash-attn", "dropout_layer_norm": "flash-attn",
-    "transformer_engine_torch": "transformer-engine", "awq_ext": "autoawq",
+    "transformer_engine_torch": "transformer-engine", "transformer_engine_extensions": "transformer-engine",
+    "awq_ext": "autoawq",
     "flashinfer": "flashinfer-python", "vllm_flash_attn": "vllm", "torchcodec": "torchcodec",
     "torch-scatter": "torch-scatter", "torch-sparse": "torch-sparse", "torch-cluster": "torch-cluster",
     "torch_scatter": "torch-scatter", "torch_sparse": "torch-sparse", "torch_cluster": "torch-cluster",
@@ -178,6 +179,44 @@ def of_numpy_1(message: str, where: str, error: RaisedError | None, facts: Facts
     if (here and key_of(here) > key_of(row.last)) or (numpy and key_of(numpy) < loading.NUMPY_2):
         return None
     return replace(loading.of_numpy_1(name, here, numpy, row), here=where)
+
+
+_CUT = re.compile(
+    r"^(?:\w{0,40}Error: )?\S{0,300}[/\\](?:site|dist)-packages[/\\](?P<path>[\w./\\+-]{1,300}?)"
+    r"(?P<start>: undefined symbol:?)?[\s'\")`]*$"
+)
+"""A loader's message that ends after the path of the library, or before the name of the symbol."""
+_COMPILED = re.compile(r"\.(?:so|pyd|dylib)\b")
+
+
+def without_reason(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
+    """The package whose compiled module a message names that is cut off before it says what is wrong with it."""
+    match = _CUT.match(message.strip())
+    raised = error is not None and error.exception in ("ImportError", "OSError")
+    if match is None or not (raised or match["start"]):
+        return None
+    parts = re.split(r"[/\\]", match["path"])
+    names = packages_in(parts[-1]) or (
+        distribution_in(f"site-packages/{'/'.join(parts)}") if _COMPILED.search(parts[-1]) else []
+    )
+    if not names:
+        return None
+    module = ".".join((*parts[:-1], parts[-1].partition(".")[0]))
+    return question(
+        rule="symptom-extension-not-loaded",
+        title=f"{module}, a compiled part of {names[0]}, cannot be loaded; the text ends before the reason",
+        why="The loader's message begins with the path of the library. What follows it is missing here: usually a symbol that "
+        "the installed torch does not have, or a library of another CUDA release.",
+        packages={each: version_of(each, facts) for each in dict.fromkeys((names[0], "torch"))},
+        facts=("build",),
+        fixes=(
+            Fix("config", None, None, "show the whole message", f'python -c "import torch, {module}"'),
+            Fix("source-install", names[0], "", "if a symbol is undefined: compile it for the installed torch"),
+            Fix("pin", names[0], None, "or a wheel of it for this Python, torch and CUDA"),
+        ),
+        evidence=(LOADER,),
+        here=where,
+    )
 
 
 LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"

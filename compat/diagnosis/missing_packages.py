@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.checks.guards import importing_undeclared
 from compat.checks.installation import INSTEAD
+from compat.checks.requirements import unmet_markers
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     distribution_of_module,
@@ -21,7 +23,7 @@ from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.model import Finding, Fix, normalized
 from compat.reports.stated import meets
 from compat.reports.words import distribution_of
-from compat.rules.facts import Facts
+from compat.rules.facts import ABSENT, Facts
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -140,12 +142,17 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     if among is None and not providers(module) and distribution_of(module) is None:
         return []
     name, spec = among or (distribution_of_module(module), "")
+    there = "".join(_not_brought(name, facts))
+    undeclared = next(importing_undeclared(name, facts), None) if asking is None else None
+    if undeclared is not None:
+        asking, there = undeclared, f" {undeclared} does not require it."
     name = INSTEAD.get((name, str(facts.value("os"))), name)
     version = version_of(name, facts)
     if asking == name:
         return []
     who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
-    there = f" Release {version} is listed as installed, so another environment was running." if version else ""
+    if version:
+        there = f" Release {version} is listed as installed, so another environment was running."
     if version and spec and not meets(version, spec):
         there = f" It is in the releases {spec}; {version} is installed."
     return [
@@ -174,8 +181,12 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     ]
 
 
-def _quoted(name: str, spec: str) -> str:
-    return f'"{name}{spec}"' if spec else name
+def _not_brought(name: str, facts: Facts) -> Iterator[str]:
+    """Yield a sentence on the installed package that requires a distribution, but not on this platform."""
+    for copy in facts.environment.distributions or ():
+        if (markers := unmet_markers(copy, name, facts.environment)) and facts.package(name) in (None, ABSENT):
+            yield f" {copy.name} {copy.version} requires it only if {markers[0]}."
+            return
 
 
 _NO_METADATA = re.compile(

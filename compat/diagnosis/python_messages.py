@@ -50,7 +50,7 @@ class Lack:
 
 UNKNOWN_LOCATION = " (unknown location)"
 """What Python adds if a module that lacks a name has no file."""
-_Q = r"['\"`]?"
+_Q = r"['\"`‘’]?"
 _F = r"(?<![\w.])(?P<owner>[\w.]*\w)(?:\.<locals>\.[\w.]+)?\(\)"
 _MESSAGES = (
     (NAME, "cannot import name",

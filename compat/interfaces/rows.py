@@ -7,7 +7,7 @@ of code that runs later (``R``), and which of its modules import which (``X``), 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from compat.files import read_table
 from compat.interfaces.at_once import importable, place_of
@@ -301,6 +301,14 @@ class Rows:
                 made = self._row(consumer, versions[places[-1]], row, bad, last)
                 found.append((tuple(versions[at] for at in places), made))
         return found
+
+    def importing(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """Yield (consumer, package, module) for the imports of a name that some release of the package does not have."""
+        for consumer, kind in self.parts:
+            for row in self.part(consumer, kind)["rows"] if kind != "X" else ():
+                package, _, _, _, _, _, _, need, target, imported, problem, *_ = row
+                if imported == name and need == "import" and problem == "name":
+                    yield consumer, package, target
 
     # Imports
 

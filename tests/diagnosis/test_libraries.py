@@ -166,3 +166,29 @@ def test_code_that_was_compiled_against_numpy_1_names_its_package(packages: tupl
     assert finding.rule == rule
     if rule.startswith("build"):
         assert [(fix.package, fix.spec) for fix in finding.fixes] == [("scikit-image", ">=0.23.0"), ("numpy", "<2")]
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("ImportError: /opt/site-packages/transformer_engine_extensions.cpython-38.so: undefined symbol", "transformer-engine"),
+        ("ImportError: /usr/lib/python3.10/dist-packages/transformer_engine_extensions", "transformer-engine"),
+        ("ImportError: /v/site-packages/vllm/_C.abi3.so: undefined symbol: ", "vllm"),
+        ("OSError: /v/site-packages/torchaudio/lib/libtorchaudio.so", "torchaudio"),
+    ],
+)  # fmt: skip
+def test_a_message_that_ends_before_its_reason_names_the_package_of_the_library(message: str, name: str) -> None:
+    (finding,) = said(message, of())
+    assert (finding.rule, finding.verdict, next(iter(finding.packages))) == ("symptom-extension-not-loaded", "possible", name)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "OSError: /v/site-packages/vllm/config.json",
+        "ImportError: /v/site-packages/my_project/loader.py",
+        "/v/site-packages/vllm/_C.abi3.so",
+    ],
+)
+def test_a_path_alone_is_no_message_of_the_loader(message: str) -> None:
+    assert said(message, of()) == []

@@ -97,9 +97,16 @@ def _unquoted(text: str) -> str:
 
 
 _Q = r"['\"]"
+_STRAIGHT = str.maketrans("‘’“”", "''\"\"")
+"""Word processors and phones replace the quotation marks."""
 _PYTHONS_OWN = (
-    ("ModuleNotFoundError", "No module named ", re.compile(rf"No module named {_Q}[\w.]{{1,200}}{_Q}")),
-    ("ImportError", "cannot import name ", re.compile(rf"cannot import name {_Q}\w{{1,200}}{_Q}(?: from .{{0,400}})?")),
+    # "python -m" does not quote the module
+    (
+        "ModuleNotFoundError",
+        "No module named ",
+        re.compile(rf"No module named (?:{_Q}[\w.]{{1,200}}{_Q}|[A-Za-z_][\w.]{{1,200}}$)"),
+    ),
+    ("ImportError", "cannot import name ", re.compile(rf"cannot import name {_Q}?\w{{1,200}}{_Q}?(?: from .{{0,400}})?")),
     (
         "AttributeError",
         " has no attribute ",
@@ -121,6 +128,7 @@ _PYTHONS_OWN = (
 
 def pythons_own(text: str) -> tuple[str, str] | None:
     """Return class and message if the text contains one of Python's own messages."""
+    text = text.translate(_STRAIGHT)
     for exception, words, pattern in _PYTHONS_OWN:
         if words in text and (found := pattern.search(text)):
             return exception, found[0].strip(" `*.")
