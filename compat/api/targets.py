@@ -175,7 +175,8 @@ _VOCABULARY = {
                  "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel", "embedding-learning-rate",
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
-                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation"),
+                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
+                 "vllm-sleep", "precomputed-reference", "activation-offloading"),
 }  # fmt: skip
 
 

@@ -326,6 +326,8 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "modules_to_save": _listed("modules-to-save"), "lora_modules_to_save": _listed("modules-to-save"),
     "additional_target": _listed("modules-to-save"),
     "embedding_learning_rate": _given("embedding-learning-rate"),
+    "vllm_enable_sleep_mode": _switch("vllm-sleep"), "precompute_ref_log_probs": _switch("precomputed-reference"),
+    "activation_offloading": _switch("activation-offloading"),
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,

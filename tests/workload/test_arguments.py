@@ -57,6 +57,8 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
     ("report_to", UNKNOWN, None, None), ("report_to", ["tensorboard", UNKNOWN], None, None), ("report_to", None, None, None),
     ("modules_to_save", ["lm_head"], ("modules-to-save",), None), ("lora_modules_to_save", [], None, ("modules-to-save",)),
     ("additional_target", "embed_tokens,lm_head", ("modules-to-save",), None), ("modules_to_save", UNKNOWN, None, None),
+    ("vllm_enable_sleep_mode", True, ("vllm-sleep",), None), ("precompute_ref_log_probs", "true", ("precomputed-reference",), None),
+    ("activation_offloading", False, None, ("activation-offloading",)), ("activation_offloading", True, ("activation-offloading",), None),
     ("use_8bit_adam", True, ("8bit-adam",), None), ("optimizer", {"type": "AdamW"}, None, None),
     ("attn_implementation", "flash_attention_2", ("flash-attention",), None), ("attn_implementation", "sdpa", None, ("flash-attention",)),
     ("flash_attn", "fa2", ("flash-attention",), None), ("flash_attn", "auto", None, None), ("flash_attn", "disabled", None, ("flash-attention",)),
