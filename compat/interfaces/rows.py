@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from compat.files import read_table
 from compat.interfaces.at_once import importable, place_of
+from compat.interfaces.available import AVAILABLE_FROM, least_available
 from compat.records import record
 from compat.versions import key_of
 
@@ -36,17 +37,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"surfrow3"
 E1, E2, R1 = "E1", "E2", "R1"
-AVAILABLE_FROM: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
-    ("transformers", "accelerate"): (("4.36.0", "0.21.0"), ("4.45.0", "0.26.0"), ("5.0.0rc0", "1.1.0")),
-    ("transformers", "bitsandbytes"): (("5.0.0rc0", "0.46.1"),),
-    ("transformers", "hqq"): (("4.46.0", "0.2.1"),),
-    ("transformers", "torchao"): (("4.50.0", "0.4.0"), ("5.4.0", "0.15.0")),
-    ("transformers", "compressed-tensors"): (("5.11.0", "0.15.0"),),
-    ("transformers", "kernels"): (("5.0.0rc0", "0.9.0"), ("5.2.0", "0.10.2"), ("5.13.0", "0.15.2"), ("5.15.0", "0.16.0")),
-    ("transformers", "mistral-common"): (("5.14.0", "1.11.5"),),
-}
-"""The least release of a package for which ``is_…_available()`` of the consumer holds, since releases of it: below, its guarded
-imports are passed over. From the defaults of ``min_version`` in ``transformers/utils/import_utils.py``, 4.26 to 5.16."""
 
 
 @record(frozen=True)
@@ -260,8 +250,7 @@ class Rows:
 
     def _passed_over(self, consumer: str, version: str, package: str) -> int:
         """The releases of a package that a release of the consumer takes for not installed, as a bit mask."""
-        steps = AVAILABLE_FROM.get((consumer, package), ())
-        least = next((least for since, least in reversed(steps) if key_of(since) <= key_of(version)), None)
+        least = least_available(consumer, version, package)
         if least is None:
             return 0
         if (package, least) not in self._below:

@@ -17,7 +17,7 @@ from compat.repair.problem import FOLLOWING, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
-from compat.rules.evaluate import exempts, severity_of
+from compat.rules.evaluate import defaults_of, exempts, severity_of
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import OF_PACKAGES, AnyOf, Condition, HasPackage, InstalledFrom, OfPackage, Rule
@@ -47,7 +47,7 @@ def forbidden(
     for rule in map(matrix.rule, matrix.among(known)):
         level = level_of(severity_of(rule, facts), warnings=warnings)
         if level is not None and rule.id not in ignored:
-            yield from _of_rule(rule, level, facts.presuming(rule.presume), current, known)
+            yield from _of_rule(rule, level, facts.presuming(defaults_of(rule, facts)), current, known)
 
 
 def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release], known: Known) -> Iterator[Forbidden]:

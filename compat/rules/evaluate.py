@@ -67,7 +67,7 @@ def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[fro
     return [
         frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, numbers)
         if not (rule.effect == "install" and _installed(rule, facts))
-        and _kleene(rule, facts.presuming(rule.presume)) and severity_of(rule, facts) == "error"
+        and _kleene(rule, facts.presuming(defaults_of(rule, facts))) and severity_of(rule, facts) == "error"
     ]  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
     """
     if any(holds(each, facts) is False for each in rule.packages):
         return CLEAR  # most rules end here; a default never replaces a known fact
-    facts = facts.presuming(rule.presume)
+    facts = facts.presuming(defaults_of(rule, facts))
     answer = _kleene(rule, facts)
     if answer is not None:
         return HIT if answer else CLEAR
@@ -168,6 +168,18 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
     # undecided exemptions do not lower the likelihood
     required = [each for each in unsettled if each in rule.packages or each in rule.when]
     return Verdict("possible", unknown, of_conditions(required, facts))
+
+
+def defaults_of(rule: Rule, facts: Facts) -> tuple[tuple[str, object], ...]:
+    """The values that unknown facts take for a rule: its own, and the job of a package that has only one.
+
+    A rule on every training job holds in an environment with trl, whichever of its trainers will run. A rule on some of them
+    stays a question.
+    """
+    jobs = {word for each in rule.when if isinstance(each, IsOneOf) and each.path == "workload.task" for word in each.words}
+    if "train" in jobs and facts.has_trainers:
+        return (("task", "train"), *rule.presume)
+    return rule.presume
 
 
 def _kleene(rule: Rule, facts: Facts) -> bool | None:
@@ -215,7 +227,8 @@ def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
         rule=rule.id, origin="rule", verdict=verdict.word, severity=severity_of(rule, facts), effect=rule.effect,
         title=rule.title, why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),
         missing=contract_names(verdict.unknown), unknown=verdict.unknown, fixes=fixes_for(rule, facts),
-        evidence=rule.evidence, here=applying_facts(rule, facts.presuming(rule.presume)), likelihood=verdict.likelihood,
+        evidence=rule.evidence, here=applying_facts(rule, facts.presuming(defaults_of(rule, facts))),
+        likelihood=verdict.likelihood,
     )  # fmt: skip
 
 
@@ -227,8 +240,10 @@ def severity_of(rule: Rule, facts: Facts) -> str:
     """The severity of a rule's finding: that of presumed facts as long as one of them says what the job does."""
     if not rule.presumed_severity:
         return rule.severity
-    presuming = facts.presuming(rule.presume)
-    says = (name for name, value in rule.presume if name not in _OF_NO_JOB and (name, value) != ("quantization", "none"))
+    presuming = facts.presuming(defaults_of(rule, facts))
+    says = (
+        name for name, value in defaults_of(rule, facts) if name not in _OF_NO_JOB and (name, value) != ("quantization", "none")
+    )
     in_use = any(presuming.is_presumed(f"workload.{name}") for name in says)
     return rule.presumed_severity if in_use else rule.severity
 
@@ -303,6 +318,8 @@ def value_text(condition: Condition, facts: Facts) -> tuple[str, ...]:
         versions = {copy.version or copy.specifier or "of unknown version" for copy in copies}
         return (f"{condition.name} {' and '.join(sorted(versions))}",)
     if isinstance(condition, (IsOneOf, InRange)):
+        if condition.path == "workload.task" and facts.is_presumed(condition.path):
+            return ()  # the text on all facts ends with it
         text = f"{_LABELS.get(condition.path, condition.path)} {facts.value(condition.path)}".strip()
         if facts.is_presumed(condition.path):
             text += " (the default)"

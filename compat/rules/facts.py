@@ -25,6 +25,8 @@ IMPLIED = {
 }  # fmt: skip
 OF_TRAINING = ("deepspeed", "unsloth")
 """Features that a server does not have unless it is said."""
+_FOR_TRAINING = ("trl", "axolotl", "openrlhf", "torchtune", "autotrain-advanced")
+"""Packages that do nothing but train."""
 ADAPTER_TASKS = ("lora", "qlora")
 """Tasks that train an adapter of peft."""
 OFFLINE_ALIASES = {"HF_HUB_OFFLINE": "TRANSFORMERS_OFFLINE"}
@@ -141,6 +143,11 @@ class Facts:
         if self.environment.distributions_complete or name in self._presumed.get("absent", ()):
             return ABSENT
         return None
+
+    @property
+    def has_trainers(self) -> bool:
+        """Whether a package is installed that does nothing but train, which says what an unknown job does."""
+        return any(isinstance(self.package(name), list) for name in _FOR_TRAINING)
 
     def accelerators(self) -> tuple[Accelerator, ...] | None:
         """The devices visible to the job; ``None`` if unknown."""
