@@ -308,6 +308,7 @@ class Report:
     (services of a compose file, stages of a Dockerfile), ``parts`` holds all of them with their names, and ``environment``
     is the one with the worst finding. ``ignored`` and ``known`` count the findings left out because the project ignores
     them or because a baseline contains them. ``partial``: something that decides what gets installed was not read.
+    ``together`` are the commands that carry out fixes of all errors, if those of single findings are not to be combined freely.
     """
 
     environment: Environment
@@ -319,6 +320,7 @@ class Report:
     ignored: int = 0
     known: int = 0
     partial: bool = False
+    together: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         parts = [{"name": name, "environment": environment.to_json()} for name, environment in self.parts]
@@ -327,6 +329,7 @@ class Report:
             "environment": self.environment.to_json(),
             **({"parts": parts} if parts else {}),
             "findings": [finding.to_json() for finding in self.findings], "notes": list(self.notes),
+            **({"together": list(self.together)} if self.together else {}),
             "plan": None, "exit": self.exit,
         }  # fmt: skip
 

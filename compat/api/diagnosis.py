@@ -6,6 +6,7 @@ import re
 
 from packaging.version import Version
 
+from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.targets import apply_options, threshold_code
 from compat.checks import check_environment, named_devices
@@ -74,7 +75,8 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
     environment, notes = environment_in(text) if given is None else with_versions_of(text, given)
     found = diagnose_text(text, apply_options(environment, options), matrix)
     if found.findings:
-        return Report(found.environment, found.findings, (*notes, *found.notes), threshold_code(found.findings, options))
+        notes = (*notes, *found.notes, *contradiction(found.findings))
+        return Report(found.environment, found.findings, notes, threshold_code(found.findings, options))
     findings = known_of(text, found, matrix)
     notes = (*notes, *found.notes, *unexplained(found.errors), *later_patches(text, found))
     return Report(found.environment, findings, notes, threshold_code(findings, options))

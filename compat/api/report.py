@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.api.combined import contradiction, fixed_together
 from compat.api.targets import apply_options, command_of, threshold_code
 from compat.checks import check_environment, named_devices, not_assessed
 from compat.checks.questions import about_listed_packages, fold_questions
@@ -35,6 +36,7 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     chosen = filter_findings(found, config.ignores, options, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *elsewhere, *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
+    notes = (*notes, *contradiction(chosen.findings))
     return Report(
         environment=_worst(judgements), findings=chosen.findings, notes=tuple(dict.fromkeys(notes)),
         exit=3 if undecided and not chosen.exit else chosen.exit, file=subject.file, partial=bool(unread or elsewhere),
@@ -82,9 +84,10 @@ def machine_report(
     )
     findings = _advised(findings, environment, matrix, shared)
     chosen = filter_findings((*findings, *unreached(environment, options)), ignores, options)
+    together, conflict = fixed_together(chosen.findings, environment, matrix)
     return Report(
-        environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes),
-        exit=chosen.exit, ignored=chosen.ignored,
+        environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes, *conflict),
+        exit=chosen.exit, ignored=chosen.ignored, together=together,
     )  # fmt: skip
 
 

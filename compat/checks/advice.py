@@ -87,7 +87,7 @@ class _Trials:
         """The oldest and the newest release of each distribution that a fix allows; empty if it changes no known release."""
         if fix.command is None or fix.kind not in _OF_RELEASES:
             return {}
-        allowed = {name: self._ends(name, spec) for name, spec in _requirements(fix.command)}
+        allowed = {name: self._ends(name, spec) for name, spec in requirements_in(fix.command)}
         return allowed if fix.package in allowed and all(allowed.values()) else {}
 
     def after(self, ends: Mapping[str, tuple[str, ...]]) -> int:
@@ -164,7 +164,7 @@ class _Trials:
         return () if oldest is None or newest is None else (oldest, newest)
 
 
-def _requirements(command: str) -> Iterator[tuple[str, str]]:
+def requirements_in(command: str) -> Iterator[tuple[str, str]]:
     """The names and specifiers of the quoted requirements of an install command."""
     for word in command.split('"')[1::2]:
         end = next((place for place, letter in enumerate(word) if letter in "=<>!~"), len(word))

@@ -11,6 +11,7 @@ from compat.model import Environment, Finding, Fix, Outcome, Report
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.rules.compiled import Matrix, open_matrix
+from compat.rules.evaluate import quoted
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -38,7 +39,8 @@ def run(options: Options) -> int:
         report = replace(report, findings=with_system_of(machine, report.findings))
     memory, report = (None, report) if model is None else _with_memory(model, report, options)
     if options.flag("python") and machine and machine.interpreter:
-        report = replace(report, findings=with_pip_of(machine.interpreter, report.findings))
+        together = tuple(each.replace("pip ", f"{quoted(machine.interpreter)} -m pip ", 1) for each in report.together)
+        report = replace(report, findings=with_pip_of(machine.interpreter, report.findings), together=together)
     if options.flag("probe") and options.one("format") == "html":
         raise InputError("--format html does not show the results of --probe; use text or json")
     probes = _probed(options, report.environment) if options.flag("probe") else None
@@ -60,6 +62,10 @@ def _show(
 ) -> None:
     """Print the findings as text or as an HTML page."""
     label = machine.label if machine else None
+    if not options.flag("all"):
+        from compat.checks.missing import fold_missing
+
+        report = replace(report, findings=fold_missing(report.findings))
     if options.one("format") == "html":
         from compat.output.html.report import outcomes_page
 
@@ -195,8 +201,6 @@ def with_system_of(machine: Machine, findings: tuple[Finding, ...]) -> tuple[Fin
 
 def with_pip_of(interpreter: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Return the findings with pip commands that act on the checked environment instead of the active one."""
-    from compat.rules.evaluate import quoted
-
     pip = f"{quoted(interpreter)} -m pip "
 
     def aimed(fix: Fix) -> Fix:

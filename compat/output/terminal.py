@@ -51,6 +51,9 @@ def render_text(
         lines += ["", *finding_lines(alike[0], report.file, alike[1:])]
     for finding in open_questions:
         lines += ["", *(finding_lines if at_length else _question)(finding, report.file)]
+    if report.together:
+        lines += ["", *(f"  {'' if number else 'together':<10}{each}" for number, each in enumerate(report.together))]
+        lines += wrap_text("one command for all findings above that need other releases", " " * 12 + "# ", " " * 12 + "# ")
     if report.notes:
         lines.append("")
         for note in report.notes:

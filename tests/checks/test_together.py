@@ -1,0 +1,90 @@
+"""Missing requirements as one finding, and one command that carries out fixes of all findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.api.combined import contradiction
+from compat.api.commands import Options
+from compat.api.report import machine_report
+from compat.checks.missing import fold_missing
+from compat.checks.requirements import judge
+from compat.checks.together import commands_for_all, contradict
+from compat.model import Distribution, Environment, Finding, Fix
+from compat.rules.compiled import open_matrix
+from compat.rules.facts import Facts
+from compat.tables.declared import Declared
+
+
+def missing(**requires: tuple[str, ...]) -> list[Finding]:
+    copies = tuple(Distribution(name, "1.0", requires=lines) for name, lines in requires.items())
+    return list(judge(Facts(Environment(distributions=copies, distributions_complete=True)), Declared()))
+
+
+def test_missing_requirements_are_one_finding_with_one_command() -> None:
+    found = missing(alpha=("filelock", "numpy>=1.17,<3"), beta=("numpy>=1.21", "tqdm"))
+    assert len(found) == 4
+    (one,) = fold_missing(found)
+    assert one.title == "3 required packages are missing"
+    assert [fix.command for fix in one.fixes] == ['pip install "filelock" "numpy<3,>=1.21" "tqdm"']
+    assert one.packages == {"alpha": "1.0", "beta": "1.0", "filelock": None, "numpy": None, "tqdm": None}
+
+
+def test_one_missing_requirement_stays_as_it_is_and_contradictory_ones_are_not_joined() -> None:
+    alone = missing(alpha=("filelock",))
+    assert fold_missing(alone) == tuple(alone)
+    found = fold_missing(missing(alpha=("numpy<2", "tqdm"), beta=("numpy>=2",)))
+    assert [each.title for each in found] == [
+        "2 required packages are missing",
+        "beta 1.0 requires numpy>=2, which is not installed",
+    ]
+
+
+OLD = {
+    "transformers": "4.45.2", "trl": "0.24.0", "accelerate": "0.30.0", "peft": "0.18.0", "torch": "2.6.0",
+    "huggingface-hub": "0.36.0", "tokenizers": "0.20.0",
+}  # fmt: skip
+
+
+def environment(versions: dict[str, str]) -> Environment:
+    copies = tuple(Distribution(name, version) for name, version in versions.items())
+    return Environment(python="3.11", os="linux", distributions=copies, distributions_complete=True)
+
+
+def test_one_command_fixes_what_fixes_of_single_findings_would_undo() -> None:
+    report = machine_report(environment(OLD), Options("doctor", {}, (), None), open_matrix(), ignores=())
+    first = [each.fixes[0].command for each in report.findings if each.verdict == "hit"]
+    assert any('"peft>=0.13.2,<0.15.0"' in (command or "") for command in first), "a downgrade that the command does without"
+    assert report.together == ('pip install "accelerate>=1.3.0" "tokenizers<=0.23.0,>=0.22.0" "transformers>=4.52.3,<5"',)
+    after = environment({**OLD, "accelerate": "1.12.0", "tokenizers": "0.22.2", "transformers": "4.57.6"})
+    left = machine_report(after, Options("doctor", {}, (), None), open_matrix(), ignores=())
+    assert [each.rule for each in left.findings if each.verdict == "hit" and each.severity == "error"] == []
+    assert left.together == ()
+    assert report.to_json()["together"] == list(report.together)
+    assert "together" not in left.to_json()
+
+
+def finding(*commands: str, severity: str = "error") -> Finding:
+    fixes = tuple(Fix("upgrade", "numpy", "", "", command) for command in commands)
+    return Finding(
+        rule=commands[0], origin="rule", verdict="hit", severity=severity, effect="crash", title="", why="", packages={},
+        confidence="confirmed", fixes=fixes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("other", "expected"), [('pip install "numpy>=2"', True), ('pip install "numpy<1.27"', False)])
+def test_first_fixes_that_contradict_are_noted(other: str, expected: bool) -> None:
+    findings = [finding('pip install "numpy<2"'), finding(other)]
+    assert contradict(findings) is expected
+    assert len(contradiction(findings)) == expected
+
+
+def test_a_single_finding_needs_no_command_for_all() -> None:
+    assert commands_for_all([], environment(OLD), open_matrix()) == ()
+    assert commands_for_all([finding('pip install "peft<0.1"')], environment(OLD), open_matrix()) == ()
+
+
+def test_where_no_combination_is_left_that_is_said() -> None:
+    """These errors are of no rule, so that nothing shows that they are fixed."""
+    impossible = [finding('pip install "peft<0.0.1"'), finding('pip install "trl<0.0.1"')]
+    assert commands_for_all(impossible, environment(OLD), open_matrix()) is None
