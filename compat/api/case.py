@@ -92,12 +92,14 @@ class Case:
 
     @property
     def listed(self) -> dict[str, bool]:
-        """The packages listed in the file, in any of its selections, and whether one of them pins the package."""
+        """The packages that the file names, in any of its selections or in a constraint, and whether it pins them."""
         found: dict[str, bool] = {}
         for each in self.listing.entries if self.listing else ():
             copy = each.distribution
             pinned = copy.version is not None or (copy.source is not None and copy.source.kind != "index")
             found[copy.name] = found.get(copy.name, False) or pinned
+        for limit in self.listing.constraints if self.listing else ():
+            found[limit.name] = found.get(limit.name, False) or limit.version is not None
         return found
 
 

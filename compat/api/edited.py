@@ -103,6 +103,9 @@ def _by_itself(case: Case, plan: Plan, change: Change) -> bool:
     """Whether the installer makes an implied change by itself, because the file or environment is only partially listed."""
     if case.file is not None and format_of(case.file, read_content(case.file)).sources:
         return True
+    limits = case.listing.constraints if case.listing is not None else ()
+    if any(each.name == change.name and each.version is not None for each in limits):
+        return False
     return not case.whole or (change.before is None and (plan.partial or change.name in case.listed))
 
 
@@ -147,6 +150,7 @@ def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
         Entry(Distribution(name, by_name[name].after, source=by_name[name].source or Source("index")))
         for name in sorted(added - {entries[at].distribution.name for at in here})
     )
+    listing = replace(listing, constraints=tuple(each for each in listing.constraints if each.name not in by_name))
     if listing.edges is None:
         return replace(listing, entries=(*(each for at, each in enumerate(entries) if at not in gone), *new))
     last = len(entries)

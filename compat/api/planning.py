@@ -28,7 +28,7 @@ from compat.rules.compiled import Matrix
 
 _LATE = 30.0
 """Seconds after the time limit in which the plan that was found may still be completed from the index."""
-TIME_LIMIT = 90
+TIME_LIMIT = 45
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
 
@@ -76,7 +76,7 @@ def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] |
     deadline = monotonic() + seconds_of(options.one("time-limit") or str(TIME_LIMIT))
     settings = replace(settings, deadline=deadline + _LATE)
     index = Index(settings, Store(), offline=options.flag("offline"), before=options.one("before"))
-    return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, deadline)
+    return Means(index, settings, matrix, options.one("torch-index") or INDEX, progress, deadline, set())
 
 
 def seconds_of(text: str) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.checks.torch_build import INDEX as TORCH_INDEX
 from compat.index import Index
 from compat.index.metadata import File
 from compat.model import Distribution, Finding, Source, normalized, of_no_index
@@ -60,7 +61,7 @@ def original_case(case: Case) -> Case:
 def _with_others(case: Case, refused: Case, means: Means) -> Case:
     """The case without what pins require that no installer can take on the target, if uv then resolves the file."""
     pins = pins_of(case)
-    lost = unserved(pins, Target(case.environment), means.index)
+    lost = unserved(pins, Target(case.environment), means.index, elsewhere=_names_other_index(case))
     found = resolve_case(case, means, spared=frozenset(lost)) if lost else refused
     if found.resolves:
         return replace(found, unserved=tuple(lost.values()))
@@ -68,6 +69,11 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
     if found.resolves is None or NOT_FOUND in found.unresolved or overridden or not pins.keys() - lost.keys():
         return refused
     return replace(found, unserved=(*lost.values(), refused_pins(pins, found.unresolved)))
+
+
+def _names_other_index(case: Case) -> bool:
+    """Whether the file names an index that is not queried, other than PyTorch's."""
+    return case.listing is not None and any(not url.startswith(TORCH_INDEX) for url in case.listing.indexes)
 
 
 def pins_of(case: Case) -> dict[str, str]:
@@ -137,6 +143,9 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     elsewhere = means.index.unpinned().files_many(means.index.lost()) if means.index.settings.pinned else {}
     nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
     given |= nowhere
+    if _names_other_index(case):
+        pinned = [(copy.name, copy.version) for copy in copies if copy.version is not None and copy.name not in given]
+        given |= frozenset(name for (name, _), files in means.index.files_of_pins(pinned).items() if files == ())
     given |= spared
     pins = {copy.name: copy.version for copy in copies if copy.version is not None and copy.name not in given}
     builds = unserved_builds(pins, (means.index, *map(means.index.beside, indexes)))
@@ -144,7 +153,10 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     asked = tuple(need.text for need in case.asked)
     given |= frozenset(name for name in pins if libraries_of_default(name, builds))  # pinned for the build, which is not read
     pins = {name: version for name, version in pins.items() if name not in given}
-    question = Question({**pins, **public}, without=given, requires=asked, indexes=() if builds else indexes)
+    limits = tuple(_text(each) for each in (case.listing.constraints if case.listing else ()) if each.name not in given)
+    question = Question(
+        {**pins, **public}, without=given, requires=asked, constraints=limits, indexes=() if builds else indexes
+    )  # fmt: skip
     offline = means.index.offline
     settings, override = means.index.reached(), case.overrides is not False
     target = Target(environment)
@@ -209,6 +221,11 @@ def _with_sources_before_the_python(case: Case, unbuilt: Mapping[str, str], inde
     return (*case.unserved, *errors)
 
 
+def _text(limit: Distribution) -> str:
+    marker = f" ; {limit.marker}" if limit.marker else ""
+    return f"{limit.name}{limit.specifier if limit.version is None else f'=={limit.version}'}{marker}"
+
+
 def _without_vendors(case: Case, index: Index) -> Case:
     """The case without requirements of packages that only a vendor's index has, which the file names for them."""
     copies = case.environment.distributions or ()
@@ -252,11 +269,25 @@ _RESOLUTION = "https://docs.astral.sh/uv/concepts/resolution/"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
 
-def unserved(pins: Mapping[str, str], target: Target, index: Index) -> dict[str, Finding]:
-    """The pins with files on an index, none of which the target takes, each with the error to be fixed."""
+def unserved(pins: Mapping[str, str], target: Target, index: Index, *, elsewhere: bool = False) -> dict[str, Finding]:
+    """The pins that no installer can take on the target, each with the error to be fixed.
+
+    Their files are for others, or the index has other releases, but not this one. Another build may be on a vendor's index, and
+    anything on an index that is not read: ``elsewhere``.
+    """
     files = index.files_of_pins(pins.items())
     lost = {name: found for (name, _), found in files.items() if found and not any(_takes(target, each) for each in found)}
-    return {name: _finding(name, pins[name], found, target) for name, found in lost.items()}
+    absent = [name for (name, version), found in files.items() if found == () and "+" not in version and not elsewhere]
+    gone = {name: _gone(name, pins[name]) for name, page in index.files_many(absent).items() if page}
+    return {**{name: _finding(name, pins[name], found, target) for name, found in lost.items()}, **gone}
+
+
+def _gone(name: str, version: str) -> Finding:
+    return Finding(
+        rule=f"wheels-{name}", origin="release", verdict="hit", severity="error", effect="install",
+        title=f"{name} {version} is not on the index", why="Installers cannot find it: it was removed, or never released.",
+        confidence="confirmed", packages={name: version}, facts=(), evidence=(_TAGS,), here=f"{name} {version}",
+    )  # fmt: skip
 
 
 def _takes(target: Target, file: File) -> bool:

@@ -51,7 +51,7 @@ from compat.tables.declared import Declared
 _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for finding the user requirement whose removal resolves a contradiction."""
-_LATE = 25.0
+_LATE = 12.0
 """Seconds for the answers of uv, after the deadline of the search."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
 _OF_LEFT = (*_ACTIONS, "source-install")
@@ -179,7 +179,7 @@ def _source(change: Change) -> dict[str, object]:
 @record(frozen=True)
 class Means:
     """Resources for planning. ``torch_index`` is the base URL of torch's indexes, one for each CUDA version; ``deadline`` is
-    in monotonic seconds."""
+    in monotonic seconds. ``opened`` are the packages that an earlier search needed: the next one reads them at once."""
 
     index: Index
     settings: Settings
@@ -187,6 +187,7 @@ class Means:
     torch_index: str = INDEX
     progress: Callable[[str], None] | None = None
     deadline: float | None = None
+    opened: set[str] | None = None
 
     def is_late(self, seconds: float = 0.0) -> bool:
         """Whether the deadline passed that many seconds ago."""
@@ -224,7 +225,7 @@ class Planner:
         """
         solver = self._solver(self.problem, self.means.deadline)
         try:
-            solution = solver.solve(self._seeds())
+            solution = self._solved(solver)
         except TimeoutError:
             by_uv = self._by_uv(solver, self.errors)
             if by_uv is None:
@@ -243,7 +244,16 @@ class Planner:
     def solved(self) -> tuple[Solver, Solution]:
         """The solver and the cheapest choice of releases, not yet verified."""
         solver = self._solver(self.problem, self.means.deadline)
-        return solver, solver.solve(self._seeds())
+        return solver, self._solved(solver)
+
+    def _solved(self, solver: Solver) -> Solution:
+        """The solution, and what was read for it for the next planner."""
+        opened = self.means.opened
+        solution = solver.solve([*self._seeds(), *sorted(opened or ())])
+        self._needs.update(solver.needs)
+        if opened is not None:
+            opened.update(solver.opened)
+        return solution
 
     def _errors_of(self, chosen: Mapping[str, Release]) -> tuple[Finding, ...]:
         return to_fix(self._whole.of(chosen), self.problem.policy)

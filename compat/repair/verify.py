@@ -36,7 +36,8 @@ class Question:
 
     ``indexes`` are additional indexes that pins come from.
     ``without`` are packages that uv does not resolve: no index has a wheel, or they are missing or possibly missing already.
-    ``requires`` are the requirements of releases that uv does not resolve. ``lowest``: the lowest releases that meet them are
+    ``requires`` are the requirements of releases that uv does not resolve, ``constraints`` what limits the releases of packages
+    that are only installed if others require them. ``lowest``: the lowest releases that meet them are
     wanted; ``near`` are versions to prefer.
     """
 
@@ -44,6 +45,7 @@ class Question:
     loose: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
     requires: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     ranged: bool = False
     lowest: bool = False
@@ -329,7 +331,10 @@ def _asked(question: Question, folder: str) -> list[str]:
     wanted, overrides = Path(folder, "requirements.in"), Path(folder, "overrides.txt")
     wanted.write_text("".join(f"{line}\n" for line in question.lines()), encoding="utf-8")
     overrides.write_text("".join(f"{line}\n" for line in question.overrides()), encoding="utf-8")
-    return [str(wanted), *(["--override", str(overrides)] if question.overrides() else [])]
+    limits = Path(folder, "constraints.txt")
+    limits.write_text("".join(f"{line}\n" for line in question.constraints), encoding="utf-8")
+    files = (("--override", overrides, question.overrides()), ("--constraint", limits, question.constraints))
+    return [str(wanted), *(word for option, file, lines in files if lines for word in (option, str(file)))]
 
 
 def _of(target: Target, python: str = "") -> list[str]:

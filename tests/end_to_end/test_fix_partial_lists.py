@@ -440,6 +440,41 @@ def test_a_pin_whose_source_is_older_than_the_python_moves(fix: Run, index: Inde
     assert (tmp_path / "requirements.txt").read_text() == "fast==2.0\nslow==1.0\ntrl==0.18.0\n"
 
 
+@pytest.mark.parametrize("other", ["", "--extra-index-url https://index.example/simple\n"])
+def test_a_pin_that_the_index_does_not_have_moves(fix: Run, index: IndexServer, tmp_path: Path, other: str) -> None:
+    """Unless the file names an index that is not queried, which may have it."""
+    index.add("fast", {"1.1": release("2025-02-01"), "2.0": release("2025-03-01")})
+    (tmp_path / "requirements.txt").write_text(f"{other}fast==1.0\ntrl==0.18.0\n")
+    done = fix("--write", url=index.url, job=("--python-version", "3.11"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    if other:
+        assert "fast==1.0" in (tmp_path / "requirements.txt").read_text()
+        return
+    assert "fast 1.0 is not on the index (wheels-fast)" in " ".join(done.stdout.split())
+    assert (tmp_path / "requirements.txt").read_text() == "fast==1.1\ntrl==0.18.0\n"
+
+
+def test_constraints_limit_what_is_not_listed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """They are applied to what uv adds, and move with what needs another release; what is removed may stay in them."""
+    index.add("old", {"1.0": release("2025-01-01")})
+    index.add("triton", {"3.2.0": release("2025-01-29"), "3.3.0": release("2025-04-23")})
+    torch = {"2.6.0": release("2025-01-29", "triton==3.2.0", "old"), "2.7.0": release("2025-04-23", "triton==3.3.0")}
+    index.add("torch", torch)
+    bad = RULE.format(name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"',
+                      clear='torch = "2.7.0"', fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }')  # fmt: skip
+    new = RULE.format(name="bad-tokenizers", severity="error", packages='tokenizers = ">=0.22"', hit='tokenizers = "0.22.1"',
+                      clear='tokenizers = "0.21.1"', fix='[[rule.fix]]\ndowngrade = { tokenizers = "<0.22" }')  # fmt: skip
+    job = tmp_path / "job"
+    job.mkdir()
+    limits = "transformers==4.51.3\ntorch==2.6.0\ntriton==3.2.0\nold==1.0\n"
+    (job / "constraints.txt").write_text(limits)
+    (job / "requirements.txt").write_text("-c constraints.txt\ntrl==0.18.0\ntorch\n")
+    done = fix("--write", *own(tmp_path, bad, new), url=index.url, job=CLEAN, subject=["job/requirements.txt"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "bad-tokenizers" not in done.stdout  # of the transformers that the constraint allows
+    assert (job / "constraints.txt").read_text() == limits.replace("torch==2.6.0\ntriton==3.2.0", "torch==2.7.0\ntriton==3.3.0")
+
+
 def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """conda's channel pytorch has no build for this GPU: torch is from conda-forge, and brings what it needs itself."""
     index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06", "nvidia-cublas-cu12==12.8.4.1")})

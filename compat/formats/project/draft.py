@@ -13,7 +13,7 @@ from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
-from compat.formats.requirements.lines import apply_constraints, apply_override
+from compat.formats.requirements.lines import apply_constraints, apply_override, of_others
 from compat.formats.requirements.requirement import direct_url, mark_source_build, parse_requirement, source_of_url
 from compat.model import Distribution, Source, normalized
 from compat.records import replace
@@ -149,6 +149,7 @@ class Draft:
             environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(self.notes))),
             elsewhere=tuple(map(printable, self.elsewhere)),
             overridden=tuple(dict.fromkeys(each.found.name for each in self.uv.overrides)),
+            constraints=of_others(entries, [Entry(each.found, each.line, each.file) for each in self.uv.constraints]),
         )  # fmt: skip
 
     def _final(self, node: int) -> int:

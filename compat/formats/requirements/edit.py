@@ -77,7 +77,8 @@ def edit_requirements(path: str, content: bytes, changes: Sequence[Change], *, c
         edit = file.edit()
         after = _EditedFile(file.path, edit.after, constraint=file.constraint)
         old, new = ([statement.found for statement in each.statements] for each in (file, after))
-        problem = problem_of_statements(old, new, changes)
+        stated = [change for change in changes if change.after is not None or not file.constraint]  # it installs nothing
+        problem = problem_of_statements(old, new, stated)
         if problem is not None:
             raise InputError(f"cannot be changed safely: {problem}", file.path)
         edits.append(edit)

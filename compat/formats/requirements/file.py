@@ -18,6 +18,7 @@ from compat.formats.requirements.lines import (
     apply_constraints,
     decode,
     header,
+    of_others,
     python_of_freeze,
     statements_of,
 )
@@ -117,7 +118,8 @@ def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tupl
         Listing(
             path, "requirements", found, complete=whole, notes=tuple(map(printable, dict.fromkeys(notes))),
             unread=tuple(map(printable, reading.unread)), context=Environment(python=python),
-            loose=() if whole else reading.loose_pins(),
+            loose=() if whole else reading.loose_pins(), indexes=tuple(filter(None, (reading.index, *reading.more))),
+            constraints=of_others(entries, reading.constraints),
         ),
     )  # fmt: skip
 

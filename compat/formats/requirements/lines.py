@@ -330,6 +330,13 @@ def apply_constraints(entries: Iterable[Entry], constraints: Iterable[Entry], no
     return tuple(found)
 
 
+def of_others(entries: Iterable[Entry], constraints: Iterable[Entry]) -> tuple[Distribution, ...]:
+    """Return the constraints on packages that are not listed, which installers apply to what the listed ones require."""
+    listed = {entry.distribution.name for entry in entries}
+    found = (each.distribution for each in constraints if each.distribution.name not in listed)
+    return tuple(each for each in found if each.version is not None or each.specifier is not None)
+
+
 def apply_override(entry: Entry, override: Distribution, place: str) -> Entry:
     """Return the entry as an override leaves it, whose file and line are ``place``: it replaces version, range and marker."""
     asked = entry.distribution
