@@ -176,7 +176,8 @@ _VOCABULARY = {
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
-                 "vllm-sleep", "precomputed-reference", "activation-offloading"),
+                 "vllm-sleep", "precomputed-reference", "activation-offloading",
+                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server"),
 }  # fmt: skip
 
 

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
     from compat.rules.facts import Facts
 
-_GUARDED = {"auto-gptq": "warning", "autoawq-kernels": "warning", "onnxruntime-gpu": "warning", "torchao": "info"}
-"""Packages that go on without their own kernels, with a line in the log, and how severe that is."""
+_MILDER = {
+    "auto-gptq": ("warning", "slow"), "autoawq-kernels": ("warning", "slow"), "lmcache": ("warning", "crash"),
+    "onnxruntime-gpu": ("warning", "slow"), "torchao": ("info", "slow"),
+}  # fmt: skip
+"""Severity and effect for packages that go on without their own kernels, with a line in the log, or (lmcache) that a server
+only loads if an option asks for them."""
 _OF_TORCH = frozenset(
     ("torchvision", "torchaudio", "torchtext", "torchao", "torchcodec", "fbgemm-gpu", "fbgemm-gpu-genai", "xformers")
 )
@@ -59,8 +63,10 @@ def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Fi
             found += [*_glibc(stack, copy, linked, table), *_symbols(stack, copy, linked, table)]
         for finding in found:
             if finding.rule not in seen:
-                guarded = copy.name in _GUARDED and not finding.rule.endswith("-glibc")
-                yield replace(finding, severity=_GUARDED[copy.name], effect="slow") if guarded else finding
+                severity, effect = finding.severity, finding.effect
+                if not finding.rule.endswith("-glibc"):
+                    severity, effect = _MILDER.get(copy.name, (severity, effect))
+                yield replace(finding, severity=severity, effect=effect)
 
 
 def _symbols(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:

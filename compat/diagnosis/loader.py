@@ -39,7 +39,7 @@ EXTENSIONS = {
     "fla": "flash-linear-attention", "natten": "natten", "torchtext": "torchtext", "llama_cpp": "llama-cpp-python",
     "libllama": "llama-cpp-python", "libggml": "llama-cpp-python", "ggml-cuda": "llama-cpp-python",
     "flash-attention": "flash-attn", "flashattention": "flash-attn",
-    "lmdeploy": "lmdeploy", "turbomind": "lmdeploy", "_turbomind": "lmdeploy",
+    "lmcache": "lmcache", "lmdeploy": "lmdeploy", "turbomind": "lmdeploy", "_turbomind": "lmdeploy",
     "deep_gemm": "deep-gemm", "deep_gemm_cpp": "deep-gemm", "deepgemm": "deep-gemm", "repo-deepgemm-src": "deep-gemm",
     "ctranslate2": "ctranslate2", "exllamav2_ext": "exllamav2", "tensorrt_llm": "tensorrt-llm", "libtriton": "triton",
     "sgl-kernel": "sgl-kernel", "common_ops": "sgl-kernel", "spatial_ops": "sgl-kernel", "torch_tensorrt": "torch-tensorrt",

@@ -33,7 +33,7 @@ _KNOWN = frozenset({
     "hydra-core", "importlib-metadata", "ipykernel", "ipywidgets", "jax", "jaxlib", "jinja2", "joblib", "keras", "kernels",
     "langchain-core", "lerobot", "liger-kernel", "lighteval", "lightning", "lightning-utilities", "litellm",
     "llama-cpp-python", "llamafactory", "llguidance", "llm-blender", "llmcompressor", "lm-eval", "lm-format-enforcer",
-    "lmdeploy", "mamba-ssm", "math-verify", "megatron-core", "mergekit", "mistral-common", "mkl", "mlx", "mlx-lm",
+    "lmcache", "lmdeploy", "mamba-ssm", "math-verify", "megatron-core", "mergekit", "mistral-common", "mkl", "mlx", "mlx-lm",
     "modelscope", "mpi4py", "ms-swift", "nemo-toolkit", "ninja", "numba", "numpy", "nvidia-cuda-nvrtc-cu11",
     "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
     "nvidia-cudnn-frontend", "nvidia-cusparse-cu12", "nvidia-cutlass-dsl", "nvidia-ml-py", "nvidia-modelopt",

@@ -104,12 +104,23 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
+        for feature, (name, word) in _CHOSEN.items():
+            values = [value for key, value in known.items() if key.partition(".")[0] == name]
+            chosen = UNKNOWN if UNKNOWN in values else any(word in str(value).lower() for value in values)
+            reading.draft.feature(feature, chosen, COMMAND)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.record("quantization", method.lower())
     if known.get("distributed_executor_backend") == "ray":
         reading.draft.forget("launcher")
         reading.record("launcher", "ray")
+
+
+_CHOSEN = {
+    "lmcache": ("kv_transfer_config", "lmcache"), "vllm-ray-data-parallel": ("data_parallel_backend", "ray"),
+    "fp8-kv-cache": ("kv_cache_dtype", "fp8"), "vllm-tool-server": ("tool_server", ":"),
+}  # fmt: skip
+"""Features that one option chooses: its name, and what occurs in its value (a tool server is ``HOST:PORT``, or ``demo``)."""
 
 
 def _speculates(known: Mapping[str, object]) -> object:

@@ -49,6 +49,7 @@ LIBRARIES = {
     "fbgemm-gpu-genai": r"fbgemm_gpu/experimental/gen_ai/",
     "hf-xet": r"hf_xet/hf_xet\.",
     "llguidance": r"llguidance/_lib\.",
+    "lmcache": r"lmcache/(?:c_ops|cuda_ops)\.",
     "lmdeploy": r"lmdeploy/(?:turbomind/|lib/)*_turbomind\.",
     "numpy": r"numpy/_?core/_multiarray_umath\.",
     "onnxruntime-gpu": r"onnxruntime/capi/(?:onnxruntime_pybind11_state\.|libonnxruntime_providers_cuda\.)",

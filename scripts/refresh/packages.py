@@ -26,6 +26,7 @@ FLOORS = {
     "llmcompressor": "0.1",
     "lm-eval": "0.4",
     "lm-format-enforcer": "0.8",
+    "lmcache": "0",
     "lmdeploy": "0.2",
     "mistral-common": "1.0",
     "ms-swift": "2.0",

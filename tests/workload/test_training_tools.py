@@ -98,6 +98,21 @@ def test_what_vllm_does_beyond_plain_decoding(options: str, on: tuple[str, ...],
     assert ours.intersection(found.features_absent or ()) == set(off)
 
 
+@pytest.mark.parametrize(("options", "on", "unknown"), [
+    ("""--kv-transfer-config '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'""", {"lmcache"}, set()),
+    ("--kv-transfer-config.kv_connector LMCacheMPConnector --kv-cache-dtype fp8_e4m3", {"lmcache", "fp8-kv-cache"}, set()),
+    ("""--kv-transfer-config '{"kv_connector": "NixlConnector"}' --kv-cache-dtype auto""", set(), set()),
+    ("--data-parallel-backend ray --tool-server localhost:8001", {"vllm-ray-data-parallel", "vllm-tool-server"}, set()),
+    ("--data-parallel-backend mp --tool-server demo", set(), set()),
+    ("--kv-transfer-config $CONNECTOR", set(), {"lmcache"}),
+])  # fmt: skip
+def test_features_that_one_option_of_vllm_chooses(options: str, on: set[str], unknown: set[str], tmp_path: Path) -> None:
+    found = read(f"vllm serve Qwen/Q {options}", tmp_path).workload
+    every = {"lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server"}
+    assert every.intersection(found.features or ()) == on
+    assert every.intersection(found.features_absent or ()) == every - on - unknown
+
+
 def test_only_vllms_own_server_serves_the_openai_interface(tmp_path: Path) -> None:
     assert "openai-server" in (read("vllm serve Qwen/Q", tmp_path).workload.features or ())
     assert "openai-server" in (read("trl vllm-serve --model Qwen/Q", tmp_path).workload.features_absent or ())

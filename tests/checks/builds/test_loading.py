@@ -24,6 +24,9 @@ from tests.checks.builds.test_builds import found, spec
         ("2.6.0+cu126", "torchcodec==0.6.0", False),  # compiled with the C++11 ABI, unlike the others of its release
         ("2.8.0+cu128", "sgl-kernel==0.3.20+own", False),
         ("2.8.0+cu128", "tokenizers==0.21.0", False),
+        ("2.8.0+cu128", "lmcache==0.3.5", True),  # c10::cuda::SetDevice takes one argument more since 2.8
+        ("2.7.1+cu128", "lmcache==0.3.5", False),
+        ("2.7.1+cu128", "lmcache==0.3.6", True),
     ],
 )
 def test_symbols_that_a_series_of_torch_does_not_export(torch: str, extension: str, *, holds: bool) -> None:
@@ -41,6 +44,11 @@ def test_the_way_out_is_the_release_for_the_installed_torch_and_the_torch_of_the
 def test_a_package_that_goes_on_without_its_kernels_is_a_warning() -> None:
     finding = found("torch==2.6.0+cu124", "auto-gptq==0.7.1")["build-auto-gptq-torch"]
     assert (finding.severity, finding.effect) == ("warning", "slow")
+
+
+def test_what_a_server_loads_only_on_request_is_a_warning() -> None:
+    finding = found("torch==2.8.0+cu128", "lmcache==0.3.5")["build-lmcache-torch"]
+    assert (finding.severity, finding.effect) == ("warning", "crash")
 
 
 @pytest.mark.parametrize("keys", [{"machine": "aarch64"}, {"os": "windows"}, {"source": "vcs"}])
