@@ -177,7 +177,7 @@ _VOCABULARY = {
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
-                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server"),
+                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl", "uv-run"),
 }  # fmt: skip
 
 

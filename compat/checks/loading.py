@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 _MILDER = {
     "auto-gptq": ("warning", "slow"), "autoawq-kernels": ("warning", "slow"), "lmcache": ("warning", "crash"),
-    "onnxruntime-gpu": ("warning", "slow"), "torchao": ("info", "slow"),
+    "mooncake-transfer-engine": ("warning", "crash"), "onnxruntime-gpu": ("warning", "slow"), "torchao": ("info", "slow"),
 }  # fmt: skip
-"""Severity and effect for packages that go on without their own kernels, with a line in the log, or (lmcache) that a server
-only loads if an option asks for them."""
+"""Severity and effect for packages that go on without their own kernels, with a line in the log, or that a server only loads if
+an option asks for them (lmcache, mooncake-transfer-engine)."""
 _OF_TORCH = frozenset(
     ("torchvision", "torchaudio", "torchtext", "torchao", "torchcodec", "fbgemm-gpu", "fbgemm-gpu-genai", "xformers")
 )

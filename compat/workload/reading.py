@@ -225,6 +225,9 @@ class Reading:
         if self.depth > DEPTH:
             raise InputError(f"the command starts one program through another more than {DEPTH} times")
         rest = unwrapped(words, self.assigned)
+        before = [program_name(word) for word in words[: len(words) - len(rest)]]
+        if "run" in before and "uv" in before[: before.index("run")]:
+            self.draft.on("uv-run", COMMAND)
         if not rest:
             self.note("the command starts no program")
             return

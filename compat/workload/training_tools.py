@@ -104,10 +104,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
-        for feature, (name, word) in _CHOSEN.items():
-            values = [value for key, value in known.items() if key.partition(".")[0] == name]
-            chosen = UNKNOWN if UNKNOWN in values else any(word in str(value).lower() for value in values)
-            reading.draft.feature(feature, chosen, COMMAND)
+        _features_of(reading, known, _CHOSEN)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.record("quantization", method.lower())
@@ -121,6 +118,14 @@ _CHOSEN = {
     "fp8-kv-cache": ("kv_cache_dtype", "fp8"), "vllm-tool-server": ("tool_server", ":"),
 }  # fmt: skip
 """Features that one option chooses: its name, and what occurs in its value (a tool server is ``HOST:PORT``, or ``demo``)."""
+_CHOSEN_OF_SGLANG = {"sglang-nixl": ("disaggregation_transfer_backend", "nixl")}
+
+
+def _features_of(reading: Reading, known: Mapping[str, object], chosen: Mapping[str, tuple[str, str]]) -> None:
+    for feature, (name, word) in chosen.items():
+        values = [value for key, value in known.items() if key.partition(".")[0] == name]
+        on = UNKNOWN if UNKNOWN in values else any(word in str(value).lower() for value in values)
+        reading.draft.feature(feature, on, COMMAND)
 
 
 def _speculates(known: Mapping[str, object]) -> object:
@@ -149,6 +154,7 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     options, _ = parse_words(arguments)
     known = {_SHORT.get(name, name): value for name, value in options}
     _serves(reading, known, known.get("model_path", known.get("model")))
+    _features_of(reading, known, _CHOSEN_OF_SGLANG)
 
 
 def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:

@@ -51,6 +51,7 @@ LIBRARIES = {
     "llguidance": r"llguidance/_lib\.",
     "lmcache": r"lmcache/(?:c_ops|cuda_ops)\.",
     "lmdeploy": r"lmdeploy/(?:turbomind/|lib/)*_turbomind\.",
+    "mooncake-transfer-engine": r"mooncake/engine\.",
     "numpy": r"numpy/_?core/_multiarray_umath\.",
     "onnxruntime-gpu": r"onnxruntime/capi/(?:onnxruntime_pybind11_state\.|libonnxruntime_providers_cuda\.)",
     "outlines-core": r"outlines_core/(?:fsm/)?outlines_core\w*\.",

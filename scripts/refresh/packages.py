@@ -29,6 +29,7 @@ FLOORS = {
     "lmcache": "0",
     "lmdeploy": "0.2",
     "mistral-common": "1.0",
+    "mooncake-transfer-engine": "0",
     "ms-swift": "2.0",
     "openrlhf": "0.3",
     "optimum": "1.8",

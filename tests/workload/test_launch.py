@@ -40,6 +40,14 @@ def test_what_stands_in_front_of_a_script(line: str, job: Path) -> None:
     assert known(found.workload, "launcher", "processes", "task") == ("python", 1, "sft")
 
 
+@pytest.mark.parametrize(("line", "on"), [
+    ("uv run train.py", True), ("A=1 uv run --with trl python train.py", True), ("uv run bash -c 'python train.py'", True),
+    ("python train.py", False), ("poetry run python train.py", False),
+])  # fmt: skip
+def test_whether_uv_runs_the_job(line: str, on: bool, job: Path) -> None:
+    assert ("uv-run" in (read(line, job).workload.features or ())) is on
+
+
 def test_assignments_in_front_are_told(job: Path) -> None:
     found = read("CUDA_VISIBLE_DEVICES=0,1 env -u CUDA_VISIBLE_DEVICES NCCL_DEBUG=INFO python train.py", job)
     assert found.variables == {"NCCL_DEBUG": "INFO"}

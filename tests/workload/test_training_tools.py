@@ -113,6 +113,14 @@ def test_features_that_one_option_of_vllm_chooses(options: str, on: set[str], un
     assert every.intersection(found.features_absent or ()) == every - on - unknown
 
 
+def test_how_sglang_moves_its_cache(tmp_path: Path) -> None:
+    line = "python -m sglang.launch_server --model-path Q --disaggregation-mode decode"
+    assert "sglang-nixl" in (read(f"{line} --disaggregation-transfer-backend nixl", tmp_path).workload.features or ())
+    assert "sglang-nixl" in (
+        read(f"{line} --disaggregation-transfer-backend mooncake", tmp_path).workload.features_absent or ()
+    )
+
+
 def test_only_vllms_own_server_serves_the_openai_interface(tmp_path: Path) -> None:
     assert "openai-server" in (read("vllm serve Qwen/Q", tmp_path).workload.features or ())
     assert "openai-server" in (read("trl vllm-serve --model Qwen/Q", tmp_path).workload.features_absent or ())

@@ -64,6 +64,9 @@ def test_other_wheels_than_those_that_were_read_are_left_alone(keys: dict[str, A
         ("2.11.0+cu130", "lmdeploy==0.12.2", {"cuda_toolkit": "12.8"}, False),  # the toolkit has the library
         ("2.11.0+cu130", "torchvision==0.23.0", {}, False),  # from torch's index it may be a build for CUDA 13
         ("2.8.0+cu128", "bitsandbytes==0.47.0", {}, False),  # has a library for each
+        ("2.11.0+cu130", "mooncake-transfer-engine==0.3.10", {}, True),  # that for CUDA 13 is another package
+        ("2.11.0+cu128", "mooncake-transfer-engine==0.3.10", {}, False),
+        ("2.8.0+cu128", "lmcache==0.4.7", {}, True),
     ],
 )
 def test_libraries_of_another_cuda(torch: str, extension: str, keys: dict[str, Any], *, holds: bool) -> None:
