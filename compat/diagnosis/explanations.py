@@ -32,7 +32,7 @@ from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extensio
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import explain_resolver_messages
-from compat.diagnosis.stated import STATED, stated_requirements
+from compat.diagnosis.stated import STATED, met_requirements, stated_requirements
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
@@ -74,6 +74,7 @@ def explain_symptoms(
         found = (
             unknown_model_in(text, facts) or stated_requirements(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
         )
+        found = found or [each for number in order[:1] for each in met_requirements(errors[number], facts)]
     elif found[0].rule in ("symptom-conflicting-requirements", STATED):
         listed = [*stated_requirements(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
         found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]

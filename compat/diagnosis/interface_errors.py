@@ -65,6 +65,7 @@ from compat.diagnosis.python_messages import (
 )
 from compat.diagnosis.refused import refused_options, refused_values
 from compat.diagnosis.spelling import spelled_otherwise
+from compat.diagnosis.unfinished_objects import of_unfinished_object
 from compat.diagnosis.unnamed_modules import with_module
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
@@ -139,7 +140,12 @@ def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: F
         return found
     if _older(lack, error, facts) is not None:
         return []
-    return of_others(lack, error, facts) or of_own_class(None, lack, error, facts) or of_reader(lack, error, facts)
+    return (
+        of_others(lack, error, facts)
+        or of_own_class(None, lack, error, facts)
+        or of_reader(lack, error, facts)
+        or of_unfinished_object(lack, error, facts)
+    )
 
 
 def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:

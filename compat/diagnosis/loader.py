@@ -182,7 +182,7 @@ def of_numpy_1(message: str, where: str, error: RaisedError | None, facts: Facts
 
 
 _CUT = re.compile(
-    r"^(?:\w{0,40}Error: )?\S{0,300}[/\\](?:site|dist)-packages[/\\](?P<path>[\w./\\+-]{1,300}?)"
+    r"(?:^|(?:Error|its traceback\)):\s)\S{0,300}[/\\](?:site|dist)-packages[/\\](?P<path>[\w./\\+-]{1,300}?)"
     r"(?P<start>: undefined symbol:?)?[\s'\")`]*$"
 )
 """A loader's message that ends after the path of the library, or before the name of the symbol."""
@@ -191,8 +191,8 @@ _COMPILED = re.compile(r"\.(?:so|pyd|dylib)\b")
 
 def without_reason(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
     """The package whose compiled module a message names that is cut off before it says what is wrong with it."""
-    match = _CUT.match(message.strip())
-    raised = error is not None and error.exception in ("ImportError", "OSError")
+    match = _CUT.search(message.strip())
+    raised = error is not None and error.exception in ("ImportError", "OSError", "RuntimeError")
     if match is None or not (raised or match["start"]):
         return None
     parts = re.split(r"[/\\]", match["path"])

@@ -6,6 +6,7 @@ package. An error can: then the releases that show it are those to move to.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -111,6 +112,8 @@ OF_TORCH = (
     "torch.utils.checkpoint", "torch.amp", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
 )  # fmt: skip
 """Modules of torch whose classes and functions appear in errors without the module's name; asked after all others."""
+_DEPTH = 1
+"""Dots in the name of a module that users import from."""
 _SHORT = 3
 """Letters of a word that too many names begin with."""
 _SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParallel"}
@@ -128,13 +131,35 @@ def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = ())
     A function may also have a name that begins like that of its package.
     """
     known, packages = releases(), tracked()
+    met = False
     for module in dict.fromkeys((*modules, *LIKELY, *model_modules(name), *_of_its_package(name), *last)):
         top = module.partition(".")[0]
         table = known.table(packages[top]) if top in packages else None
         need = Need("import", module, name)
         # earlier releases are sampled: every twelfth is tried
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
+            met = True
             yield module
+    if not met and not modules and is_telling(name):
+        yield from public_homes(name)
+
+
+def is_telling(name: str) -> bool:
+    """Whether a name is more than a word: a class of two words, or words with underscores."""
+    return "_" in name.strip("_") or (sum(map(str.isupper, name)) > 1 and not name.isupper())
+
+
+@functools.cache
+def public_homes(name: str) -> tuple[str, ...]:
+    """Return the public modules with a name, if they are all in one package; all tables are read."""
+    found: dict[str, list[str]] = {}
+    for top, package in tracked().items():
+        table = open_table(package)
+        modules = table.modules() if table is not None else ()
+        near = (each for each in modules if each.partition(".")[0] == top and each.count(".") <= _DEPTH and "._" not in each)
+        found.setdefault(package, []).extend(each for each in near if table is not None and name in table.names_in(each))
+    homes = [sorted(each, key=lambda module: (module.count("."), module)) for each in found.values() if each]
+    return tuple(homes[0]) if len(homes) == 1 else ()
 
 
 def model_modules(name: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.guards import FACTS_OF, condition_holds, known_in_words
-from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.frame_packages import package_of, version_of
 from compat.diagnosis.missing_names import LIKELY
 from compat.diagnosis.stated import installs_in, release_asked_for, requirements_in, satisfies_specifier, sentences, settings_in
 from compat.interfaces.at_once import place_of
@@ -94,6 +94,8 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
         says_little = match.letters < _LETTERS or match.words < _WORDS
         least = _FUNCTION if _INTERPRETER.search(template.text) else _FILE if says_little else _NO_FRAMES
         if not places or max(agreements) < least:
+            continue
+        if max(agreements) == _NO_FRAMES and version is None and _is_of_another(places, error):
             continue
         nearest = tuple(place for place, agreement in zip(places, agreements) if agreement == max(agreements))
         yield _Sighting(match, nearest, frozenset(template.versions), max(agreements), version)
@@ -181,6 +183,16 @@ def _agreement(place: Place, package: str, error: RaisedError) -> int:
         elif module[0] in path:
             best = max(best, _PACKAGE)
     return best
+
+
+_PASSING_ON = ("ray", "multiprocess", "joblib", "torch")
+"""Packages that raise the errors of others again, from other processes or compiled code."""
+
+
+def _is_of_another(places: Sequence[Place], error: RaisedError) -> bool:
+    """Whether the innermost frame is in another package, which a ``raise`` in Python's source would not be."""
+    package = package_of(error.frames[-1]) if error.frames else None
+    return package is not None and package not in _PASSING_ON and not any(is_native(place.module) for place in places)
 
 
 def _path(file: str) -> list[str]:

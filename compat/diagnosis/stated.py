@@ -19,6 +19,7 @@ from compat.reports.words import distribution_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
 if TYPE_CHECKING:
+    from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
 
@@ -144,6 +145,38 @@ def stated_requirements(text: str, line: int, facts: Facts, *, in_words: bool = 
     # compiled companions require an exact pin; a range is often only what was tested
     found.sort(key=lambda finding: not any((fix.spec or "").startswith("==") for fix in finding.fixes))
     return found[:_MOST]
+
+
+def met_requirements(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a release that an error asks for although the environment has one that fits."""
+    for wanted in wanted_in(error.message) if error.exception is not None else ():
+        there = None if wanted.found or wanted.name == "python" else version_of(wanted.name, facts)
+        if there is not None and wanted.specifier and meets(there, wanted.specifier):
+            return [_met(wanted, there, error.line)]
+    return []
+
+
+def _met(wanted: Wanted, there: str, line: int) -> Finding:
+    name = wanted.name
+    show = f"import importlib.metadata as m, sys; print(sys.executable, m.version('{name}'))"
+    return Finding(
+        rule="symptom-requirement-met",
+        origin="metadata",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{name}{wanted.specifier} is required, and {there} is installed, but the process that failed did not see it",
+        why="Packages look up what is installed once, when they are imported: a release that was installed into a running "
+        "notebook or server counts after a restart. Otherwise another Python or another environment was running.",
+        confidence="reported",
+        packages={name: there},
+        facts=("install",),
+        fixes=(
+            Fix("launch", text="restart the process, or the notebook's runtime"),
+            Fix("config", text="show what the failing Python sees", command=f'python -c "{show}"'),
+        ),
+        here=f"the error on line {line} of the text",
+    )
 
 
 def _finding(wanted: Wanted) -> Finding:

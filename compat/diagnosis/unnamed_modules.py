@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of
+from compat.diagnosis.missing_names import is_telling
 from compat.records import replace
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def with_module(error: RaisedError, facts: Facts) -> tuple[RaisedError, str] | N
     Of several packages that have the name, the one that the frames or the installed packages import it from is meant.
     """
     match = _BARE.fullmatch(error.message.strip()) if error.exception == "ImportError" else None
-    rows = open_rows_once() if match is not None and _is_telling(match["name"]) else None
+    rows = open_rows_once() if match is not None and is_telling(match["name"]) else None
     if match is None or rows is None:
         return None
     found = list(rows.importing(match["name"]))
@@ -43,8 +44,3 @@ def with_module(error: RaisedError, facts: Facts) -> tuple[RaisedError, str] | N
     whole = replace(error, message=f"cannot import name '{match['name']}' from '{module}'")
     verb = "import" if importing[1:] else "imports"
     return whole, f"The message does not say from where; {who} {verb} it from {module}."
-
-
-def _is_telling(name: str) -> bool:
-    """Whether a name is more than a word: a class of two words, or words with underscores."""
-    return "_" in name.strip("_") or (sum(map(str.isupper, name)) > 1 and not name.isupper())

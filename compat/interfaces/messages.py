@@ -239,10 +239,23 @@ def _beginning(text: str) -> list[str]:
 
 
 def matched(template: Template, text: str) -> Match | None:
-    """Match a template against a normalised text; ``None`` if it does not occur. The end may be cut off."""
+    """Match a template against a normalised text; ``None`` if it does not occur. Its end, or its beginning, may be cut off."""
+    parts = template.text.split(HOLE)
+    found = _matched(template, text, parts)
+    for at, part in enumerate(parts) if found is None else ():
+        rest = _rest_of(part, text)
+        if rest is not None and letters_in((text,)) >= _LEAST_CUT:
+            found = _matched(template, text, (rest, *parts[at + 1 :]))
+            if found is not None and found.letters >= _LEAST_CUT:
+                return found
+            found = None
+    return found
+
+
+def _matched(template: Template, text: str, parts: Sequence[str]) -> Match | None:
     begin, end = -1, 0
     found: list[str] = []
-    for part in template.text.split(HOLE):
+    for part in parts:
         at = text.find(part, end)
         whole = at >= 0
         if not whole:
@@ -258,6 +271,12 @@ def matched(template: Template, text: str) -> Match | None:
     if template.text.endswith(HOLE):
         end = len(text)
     return Match(template, begin, end, letters_in(found), sum(len(_WORD.findall(part)) for part in found))
+
+
+def _rest_of(part: str, text: str) -> str | None:
+    """Return what is left of a constant part if a text begins inside it, at the start of a word."""
+    rests = (part[word.start() :] for word in _WORD.finditer(part) if word.start())
+    return next((rest for rest in rests if text.startswith(rest) or rest.startswith(text.rstrip(" .…"))), None)
 
 
 def _longest(match: Match) -> tuple[int, int, str, str]:

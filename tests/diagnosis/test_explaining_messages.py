@@ -110,7 +110,8 @@ def test_where_both_releases_are_known_either_may_move() -> None:
 
 def test_a_release_that_meets_what_is_asked_for_is_not_blamed() -> None:
     environment = Environment(distributions=(Distribution("jinja2", "3.1.4"),))
-    assert said("ImportError: this requires `jinja2>=3.1.0`", environment) == ()
+    (finding,) = said("ImportError: this requires `jinja2>=3.1.0`", environment)
+    assert (finding.rule, [fix.package for fix in finding.fixes]) == ("symptom-requirement-met", [None, None])
 
 
 @pytest.mark.parametrize("symptom", symptoms(), ids=lambda symptom: symptom.name)

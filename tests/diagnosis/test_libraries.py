@@ -192,3 +192,12 @@ def test_a_message_that_ends_before_its_reason_names_the_package_of_the_library(
 )
 def test_a_path_alone_is_no_message_of_the_loader(message: str) -> None:
     assert said(message, of()) == []
+
+
+def test_a_path_at_the_end_of_a_wrapped_error_is_the_loaders() -> None:
+    text = (
+        "RuntimeError: Failed to import transformers.models.bloom.modeling_bloom because of the following error (look up to see "
+        "its traceback): /v/lib/python3.8/dist-packages/transformer_engine_extensions"
+    )
+    (finding,) = said(text, of())
+    assert (finding.rule, next(iter(finding.packages))) == ("symptom-extension-not-loaded", "transformer-engine")

@@ -172,3 +172,12 @@ def test_an_assertion_without_a_message_is_found_by_its_line() -> None:
 def test_an_assertion_elsewhere_or_with_a_message_is_another_one() -> None:
     assert asserted("elsewhere") == ()
     assert asserted(message=": the batch has no draft") == ()
+
+
+def test_a_message_that_another_package_raises_in_python_is_not_that_of_the_innermost_frame() -> None:
+    message = "ImportError: Found an incompatible version of torchao. Found version 0.15.0, but only versions above 0.16.0 are supported"
+    frame = 'Traceback (most recent call last):\n  File "/v/lib/python3.11/site-packages/{}", line 1, in f\n    x()\n'
+    assert diagnosed(message, {})[0].packages.keys() >= {"peft"}
+    assert diagnosed(frame.format("peft/import_utils.py") + message, {})[0].packages.keys() >= {"peft"}
+    assert diagnosed(frame.format("vllm/engine.py") + message, {}) == ()
+    assert diagnosed(frame.format("ray/_private/worker.py") + message, {})[0].packages.keys() >= {"peft"}

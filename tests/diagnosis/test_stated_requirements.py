@@ -56,7 +56,8 @@ def test_the_release_that_is_there() -> None:
     old, new = (Environment(distributions=(Distribution("accelerate", version),)) for version in ("0.25.0", "1.0.1"))
     (finding,) = said(error, old)
     assert (finding.verdict, finding.title) == ("hit", "accelerate>=0.26.0 is required, but 0.25.0 is installed")
-    assert said(error, new) == []  # another environment ran
+    (finding,) = said(error, new)  # another environment ran
+    assert (finding.rule, finding.packages) == ("symptom-requirement-met", {"accelerate": "1.0.1"})
 
 
 def test_a_requirement_without_a_name_is_of_the_one_package_with_the_release_found() -> None:
@@ -98,3 +99,14 @@ def test_the_default_of_trl_without_a_gpu(more: str) -> None:
     errors = parse_log(text)
     named = diagnose(text, errors, decisive(errors), Environment(), open_matrix())
     assert [each.rule for each in named] == ["trl-bf16-by-default-without-gpu"]
+
+
+def test_a_requirement_that_is_met_means_that_the_process_has_not_seen_the_release() -> None:
+    text = (
+        "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.20.1`: Please run `pip install accelerate -U`"
+    )
+    (finding,) = said(text, Environment(distributions=(Distribution("accelerate", "0.31.0"),)))
+    assert (finding.rule, finding.verdict) == ("symptom-requirement-met", "possible")
+    assert (
+        said(text, Environment(distributions=(Distribution("accelerate", "0.20.0"),)))[0].rule == "symptom-stated-requirement"
+    )

@@ -67,3 +67,14 @@ def test_a_package_that_is_required_on_another_platform_only_is_said_to_be() -> 
     assert 'torch 2.6.0 requires it only if platform_system == "Linux"' in finding.why
     (finding,) = said("ModuleNotFoundError: No module named 'triton'", of("linux", "torch==2.6.0"))
     assert "only if" not in finding.why
+
+
+def test_a_function_outside_the_usual_packages_is_found_by_its_name() -> None:
+    (finding,) = said("TypeError: memory_efficient_attention() got an unexpected keyword argument 'attn_bias'")
+    assert list(finding.packages) == ["xformers"]
+
+
+def test_an_attribute_that_every_release_sets_on_the_object_points_to_the_error_before() -> None:
+    (finding,) = said("AttributeError: 'LLM' object has no attribute 'llm_engine'")
+    assert (finding.rule, list(finding.packages)) == ("symptom-unfinished-object", ["vllm"])
+    assert said("AttributeError: 'LLM' object has no attribute 'nothing_like_it'")[0:1] != (finding,)

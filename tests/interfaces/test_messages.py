@@ -71,6 +71,16 @@ def test_the_end_of_a_long_message_may_be_cut_off() -> None:
     assert matched(long, "The tokenizer of gpt2 has…") is None
 
 
+def test_the_beginning_of_a_long_message_may_be_cut_off() -> None:
+    long = template(
+        f"Found an incompatible version of {HOLE}. Found version {HOLE}, but only versions above {HOLE} are supported"
+    )
+    assert matched(long, "Found version 0.15.0, but only versions above 0.16.0 are supported") is not None
+    assert matched(long, "version 0.15.0, but only versions above 0.16.0 are supported") is not None
+    assert matched(long, "ound version 0.15.0, but only versions above 0.16.0 are supported") is None
+    assert matched(long, "but only above 0.16.0 are supported") is None
+
+
 @pytest.mark.parametrize("piece", ["x", "no such file ", "a_b ", "'"])
 def test_a_long_line_takes_linear_time(messages: Messages, piece: str) -> None:
     assert_linear(messages.find, lambda length: piece * (length // len(piece)), 400_000)
