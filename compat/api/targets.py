@@ -177,6 +177,7 @@ _VOCABULARY = {
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
+                 "sharded-state-dict", "truncated-samples", "fsdp-offload", "fsdp-layer-class", "neat-packing",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl", "uv-run"),
 }  # fmt: skip
 

@@ -200,6 +200,9 @@ def _fsdp(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         draft.feature("fsdp", UNKNOWN, origin, tentative=tentative)
     elif value and parse_switch(value) is not False:
         draft.on("fsdp", origin, tentative=tentative)
+        words = value.split() if isinstance(value, str) else value if isinstance(value, list) else ()
+        if "offload" in words:
+            draft.on("fsdp-offload", origin, tentative=tentative)
 
 
 def _fsdp_version(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -216,6 +219,18 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
         for name in ("fsdp_cpu_ram_efficient_loading", "cpu_ram_efficient_loading"):
             if name in value:
                 _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
+        for name in ("fsdp_offload_params", "offload_params"):
+            if name in value:
+                _switch("fsdp-offload")(draft, value[name], origin, tentative)
+        for name in ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap"):
+            if value.get(name):
+                draft.on("fsdp-layer-class", origin, tentative=tentative)
+        # how the final model is saved, which axolotl may set apart from the checkpoints
+        for name in ("final_state_dict_type", "state_dict_type", "fsdp_state_dict_type"):
+            if isinstance(value.get(name), str):
+                on = value[name].upper() == "SHARDED_STATE_DICT"
+                draft.feature("sharded-state-dict", on, origin, tentative=tentative)
+                break
 
 
 def _vllm_mode(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -248,6 +263,13 @@ def _listed(feature: str) -> Callable[[Draft, object, str, bool], None]:
         draft.feature(feature, value if value is UNKNOWN else bool(value), origin, tentative=tentative)
 
     return read
+
+
+def _excess_length(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    """Record whether axolotl cuts samples that are too long, instead of dropping them."""
+    if value is UNKNOWN or isinstance(value, str):
+        on = value if value is UNKNOWN else str(value).lower() == "truncate"
+        draft.feature("truncated-samples", on, origin, tentative=tentative)
 
 
 def _report_to(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -317,7 +339,8 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "model_name_or_path": _named_model, "pretrained_model_name_or_path": _named_model, "model_name": _named_model,
     "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
-    "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"),
+    "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"), "fsdp_offload_params": _switch("fsdp-offload"),
+    "fsdp_transformer_layer_cls_to_wrap": _listed("fsdp-layer-class"), "neat_packing": _switch("neat-packing"),
     "parallelism_config_cp_size": _several("context-parallel"),
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
     "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
@@ -327,7 +350,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "additional_target": _listed("modules-to-save"),
     "embedding_learning_rate": _given("embedding-learning-rate"),
     "vllm_enable_sleep_mode": _switch("vllm-sleep"), "precompute_ref_log_probs": _switch("precomputed-reference"),
-    "activation_offloading": _switch("activation-offloading"),
+    "activation_offloading": _switch("activation-offloading"), "excess_length_strategy": _excess_length,
     "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,

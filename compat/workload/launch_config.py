@@ -24,7 +24,9 @@ _SEVERAL = ("MULTI_GPU", "MULTI_CPU", "MULTI_NPU", "MULTI_MLU", "MULTI_SDAA", "M
 BUILT_IN: dict[str, dict[str, object]] = {
     "single_gpu": {"distributed_type": "NO"}, "multi_gpu": {"distributed_type": "MULTI_GPU"},
     "fsdp1": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 1}},
-    "fsdp2": {"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2}},
+    "fsdp2": {
+        "distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2, "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP"},
+    },
     "zero1": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 1}},
     "zero2": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 2, "offload_optimizer_device": "none"}},
     "zero3": {"distributed_type": "DEEPSPEED", "deepspeed_config": {"zero_stage": 3, "offload_optimizer_device": "none"}},
@@ -126,10 +128,11 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
         version = (settings.get("fsdp_config") or {}).get("fsdp_version")
         if version is not None:
             apply_option(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
-        efficient = (settings.get("fsdp_config") or {}).get("fsdp_cpu_ram_efficient_loading", True)
-        apply_option(
-            draft, "fsdp_cpu_ram_efficient_loading", efficient, origin(("fsdp_config", "fsdp_cpu_ram_efficient_loading"))
-        )
+        table = {"fsdp_cpu_ram_efficient_loading": True, **(settings.get("fsdp_config") or {})}
+        if str(table.get("fsdp_auto_wrap_policy")).upper() == "TRANSFORMER_BASED_WRAP":
+            table.setdefault("fsdp_transformer_layer_cls_to_wrap", "")  # the policy asks the model for its layers
+        for name in ("fsdp_cpu_ram_efficient_loading", "fsdp_offload_params", "fsdp_transformer_layer_cls_to_wrap"):
+            apply_option(draft, name, table.get(name), origin(("fsdp_config", name)))
     parallelism = settings.get("parallelism_config")
     if isinstance(parallelism, dict) and "parallelism_config_cp_size" in parallelism:
         place = ("parallelism_config", "parallelism_config_cp_size")

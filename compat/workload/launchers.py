@@ -208,7 +208,12 @@ def _accelerate_settings(reading: Reading, options: Mapping[str, str], kind: str
     if kind == "DEEPSPEED":
         plugin_facts(draft, options, lambda key: COMMAND)
     elif kind == "FSDP":
-        for name in ("fsdp_version", "fsdp_cpu_ram_efficient_loading"):
+        for name in (
+            "fsdp_version",
+            "fsdp_cpu_ram_efficient_loading",
+            "fsdp_offload_params",
+            "fsdp_transformer_layer_cls_to_wrap",
+        ):
             apply_option(draft, name, options.get(name), COMMAND)
         if "use_fsdp" in options:
             unasked = Draft()

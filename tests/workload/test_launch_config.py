@@ -186,6 +186,25 @@ def test_a_deepspeed_schedule_whose_warmup_is_left_to_the_trainer(scheduler: str
 
 
 @pytest.mark.parametrize(
+    ("table", "layers", "offload"),
+    [
+        ("fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP", False, None),
+        ("fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer", True, None),
+        ("fsdp_auto_wrap_policy: SIZE_BASED_WRAP", None, None),
+        ("fsdp_offload_params: true", None, True),
+        ("fsdp_offload_params: false", None, False),
+    ],
+)
+def test_what_fsdp_wraps_and_offloads(table: str, layers: bool | None, offload: bool | None, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"distributed_type: FSDP\nfsdp_config: {{{table}}}\n")
+    work = read_accelerate(str(file)).draft.workload()
+    for name, expected in (("fsdp-layer-class", layers), ("fsdp-offload", offload)):
+        found = True if name in (work.features or ()) else False if name in (work.features_absent or ()) else None
+        assert found is expected
+
+
+@pytest.mark.parametrize(
     ("settings", "on", "off"),
     [
         ('{"zero_optimization": {"overlap_comm": true}}', ("deepspeed", "overlap-comm"), None),
