@@ -14,6 +14,7 @@ from compat.rules.facts import IMPLIED, LOCAL_MODEL, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
+from compat.workload.training_tools import _CHOSEN, _CHOSEN_OF_SGLANG
 from tests.conftest import ROOT
 
 _EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "_above_zero", "append")
@@ -21,7 +22,7 @@ _EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_severa
 
 def emitted() -> set[str]:
     """Constants that the readers hand to what records a feature."""
-    found = {name for implied in IMPLIED.values() for name in implied} | set(_PROMPTS.values())
+    found = {name for implied in IMPLIED.values() for name in implied} | set(_PROMPTS.values()) | {*_CHOSEN, *_CHOSEN_OF_SGLANG}
     for path in (path for room in ("workload", "machine", "reports") for path in (ROOT / "compat" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
