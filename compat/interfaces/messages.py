@@ -3,8 +3,9 @@
 A template is a message with a hole (:data:`HOLE`) for each part that is known only at run time. ``index.bin`` holds the sorted
 hashes of an anchor per template: two or three consecutive words that few other templates share. A text is searched by looking
 up each of its pairs and triples of words once, so that the search is linear in its length; only the few templates whose
-anchor occurs are compared. ``PACKAGE.bin`` holds the templates of one package in the order of the index, with the places and
-releases of each. ``scripts/messages/tables.py`` writes the files.
+anchor occurs are compared. ``cut.bin`` holds further anchors of long messages, for texts of which a part, and with it the
+anchor, is missing. ``PACKAGE.bin`` holds the templates of one package in the order of the index, with the places and releases
+of each. ``scripts/messages/tables.py`` writes the files.
 """
 
 from __future__ import annotations
@@ -154,21 +155,42 @@ class Table:
                     yield place
 
 
+class _Index:
+    """The hashes of anchors, sorted; of each the position of its package in ``files`` and, in ``cut.bin``, the number there."""
+
+    def __init__(self, content: bytes, *, numbered: bool) -> None:
+        header, start = header_of(content, MAGIC)
+        self.files: tuple[str, ...] = tuple(header["packages"])
+        self.hashes, self._numbers = array("I"), array("H")
+        end = start + 4 * header["count"]
+        self.hashes.frombytes(content[start:end])
+        self.owners = content[end : end + header["count"]]
+        if numbered:
+            self._numbers.frombytes(content[end + header["count"] :])
+        if header["order"] != _order():
+            self.hashes.byteswap()
+            self._numbers.byteswap()
+
+    def of(self, hashed: int, packages: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Yield the templates with an anchor as (package, number); if there are many, only those of ``packages``."""
+        first = at = bisect_left(self.hashes, hashed)
+        while at < len(self.hashes) and self.hashes[at] == hashed:
+            at += 1
+        for entry in range(first, at):
+            owner = self.owners[entry]
+            package = self.files[owner]
+            if at - first <= _MOST_ALIKE or package.removesuffix(NATIVE) in packages:
+                yield package, self._numbers[entry] if self._numbers else self.owners.count(owner, 0, entry)
+
+
 class Messages:
     """The tables in a folder, shipped or mined; the table of a package is opened when one of its anchors is found."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
-        content = self._read("index")
-        header, start = header_of(content, MAGIC)
-        self._files: tuple[str, ...] = tuple(header["packages"])
-        self.packages = tuple(name for name in self._files if not name.endswith(NATIVE))
-        self._hashes = array("I")
-        end = start + 4 * header["count"]
-        self._hashes.frombytes(content[start:end])
-        if header["order"] != _order():
-            self._hashes.byteswap()
-        self._owners = content[end : end + header["count"]]
+        self._index = _Index(self._read("index"), numbered=False)
+        self._cut: _Index | None = None
+        self.packages = tuple(name for name in self._index.files if not name.endswith(NATIVE))
         self._tables: dict[str, Table] = {}
 
     def table(self, package: str) -> Table:
@@ -195,26 +217,23 @@ class Messages:
         If an anchor belongs to many templates, only those of ``packages`` are compared.
         """
         text = plain(text)
+        found = self._found(text, self._index, packages)
+        if not found and letters_in((text,)) >= _LEAST_CUT:
+            if self._cut is None:
+                self._cut = _Index(self._read("cut"), numbered=True)
+            found = self._found(text, self._cut, packages)
+        return sorted(found, key=_longest)
+
+    def _found(self, text: str, index: _Index, packages: Sequence[str]) -> list[Match]:
         seen: dict[tuple[str, int], Match] = {}
         for hashed in dict.fromkeys(_hashes_in(text)):
-            for package, number in self._anchored(hashed, packages):
+            for package, number in index.of(hashed, packages):
                 if (package, number) not in seen:
                     template = self.table(package).template(number)
                     match = matched(template, text)
                     if match is not None:
                         seen[package, number] = match
-        return sorted(seen.values(), key=_longest)
-
-    def _anchored(self, hashed: int, packages: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """Yield the templates with an anchor as (package, number)."""
-        first = at = bisect_left(self._hashes, hashed)
-        while at < len(self._hashes) and self._hashes[at] == hashed:
-            at += 1
-        for number in range(first, at):
-            owner = self._owners[number]
-            package = self._files[owner]
-            if at - first <= _MOST_ALIKE or package.removesuffix(NATIVE) in packages:
-                yield package, self._owners.count(owner, 0, number)
+        return list(seen.values())
 
 
 @cache

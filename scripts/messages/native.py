@@ -29,7 +29,7 @@ from compat.interfaces.messages import NATIVE
 from compat.interfaces.table import value_of
 from scripts.messages.native_source import CPP, RUST, messages_of
 from scripts.messages.raised import Message
-from scripts.messages.tables import FOLDER, table_of, write
+from scripts.messages.tables import FOLDER, INDEXES, table_of, write
 from scripts.surface.members import Contents, whole
 from scripts.surface.packages import SINCE
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", default=FOLDER)
     words = parser.parse_args(arguments)
-    tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem != "index"}
+    tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem not in INDEXES}
     settings = replace(gather(), timeout=60.0, retries=5)
     index, made_anew = Index(settings, IndexStore()), set()
     for package in words.packages or PACKAGES:

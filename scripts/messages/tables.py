@@ -30,7 +30,11 @@ from scripts.surface.store import Store
 FOLDER = Path(__file__).resolve().parents[2] / "matrix" / "messages"
 MOST_PLACES = 16
 """Places of one message that are kept, those of the most releases first: what stands in more is copied everywhere."""
+INDEXES = ("index", "cut")
+"""Files of the folder that are no tables."""
 LEAST_LETTERS = 12
+LONG, RARE = 60, 16
+"""Letters of a message that is likely to be cut off, and templates that may share a further anchor of it."""
 INTERNAL = re.compile(r"^torch\.(_|fx\.|export\.|jit\.)|(^|\.)(_?kernels?|jit_kernel|cute_dsl|prims_ts|cute)\.")
 """Compilers and kernels, whose assertions are about their own state."""
 
@@ -43,7 +47,7 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     store = Store(words.store)
     words.out.mkdir(parents=True, exist_ok=True)
-    tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem != "index"}
+    tables = {path.stem: value_of(path.read_bytes()) for path in words.out.glob("*.bin") if path.stem not in INDEXES}
     made_anew = set()
     for package in words.packages or PACKAGES:
         releases, left_out = extracted(store, package)
@@ -161,6 +165,7 @@ def write(folder: Path, tables: dict[str, dict[str, Any]], made_anew: Collection
         for native in (False, True)
     )  # fmt: skip
     index: list[tuple[int, int, int]] = []
+    cut: list[tuple[int, int, int]] = []
     packages = sorted(tables)
     for owner, package in enumerate(packages):
         table = tables[package]
@@ -169,17 +174,35 @@ def write(folder: Path, tables: dict[str, dict[str, Any]], made_anew: Collection
         hashes = [hash_of(min(anchors_in(text), key=lambda anchor: (counts[anchor], anchor))) for text in table["texts"]]
         order = sorted(range(len(hashes)), key=lambda number: (hashes[number], table["texts"][number], table["name"][number]))
         index += [(hashes[number], owner, place) for place, number in enumerate(order)]
+        raised = [name.startswith("raise ") for name in table["names"]]
+        for place, number in enumerate(order):
+            if raised[table["name"][number]]:
+                cut += [(each, owner, place) for each in further_anchors(table["texts"][number], hashes[number], counts)]
         if package in made_anew or order != list(range(len(order))):  # compressing all takes a minute
             for column in ("texts", "name", "places", "life"):
                 table[column] = [table[column][number] for number in order]
             (folder / f"{package}.bin").write_bytes(_compressed(table))
-    index.sort()
-    hashed = array("I", [entry[0] for entry in index])
-    header = _compressed({"packages": packages, "count": len(index), "order": sys.byteorder})
-    body = hashed.tobytes() + bytes(entry[1] for entry in index)
-    (folder / "index.bin").write_bytes(MAGIC + len(header).to_bytes(4, "little") + header + body)
+    _write_index(folder / "index.bin", packages, index, numbered=False)
+    _write_index(folder / "cut.bin", packages, cut, numbered=True)
     size = sum(path.stat().st_size for path in folder.glob("*.bin"))
     print(f"{len(index)} messages of {len(packages)} packages, {size >> 10} KiB")
+
+
+def further_anchors(text: str, chosen: int, counts: Mapping[str, int]) -> set[int]:
+    """Return the hashes of the first and the last anchor of a long message that few others share, without the chosen one."""
+    if letters_in(text.split(HOLE)) < LONG:
+        return set()
+    rare = [hash_of(anchor) for anchor in anchors_in(text) if counts[anchor] <= RARE]
+    return {*rare[:1], *rare[-1:]} - {chosen}
+
+
+def _write_index(path: Path, packages: list[str], entries: list[tuple[int, int, int]], *, numbered: bool) -> None:
+    entries.sort()
+    header = _compressed({"packages": packages, "count": len(entries), "order": sys.byteorder})
+    body = array("I", [entry[0] for entry in entries]).tobytes() + bytes(entry[1] for entry in entries)
+    if numbered:
+        body += array("H", [entry[2] for entry in entries]).tobytes()
+    path.write_bytes(MAGIC + len(header).to_bytes(4, "little") + header + body)
 
 
 def _compressed(value: Any) -> bytes:

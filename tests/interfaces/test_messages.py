@@ -81,6 +81,23 @@ def test_the_beginning_of_a_long_message_may_be_cut_off() -> None:
     assert matched(long, "but only above 0.16.0 are supported") is None
 
 
+@pytest.mark.parametrize("text", ["version of torchao. Found version 0.15.0, but only versions above 0.16.0 are supported"])
+def test_a_message_without_its_anchor_is_found_by_another(messages: Messages, text: str) -> None:
+    assert "peft" in {match.template.package for match in messages.find(text)}
+
+
+def test_most_long_messages_are_found_by_a_part_of_them(messages: Messages) -> None:
+    table = messages.table("transformers")
+    long = [each for each in table.templates() if each.kind == "raise" and len(each.text) > 120][::40]
+    texts = [(each, each.text.replace(HOLE, "x_1")) for each in long]
+    for parts in (
+        [text[: len(text) * 2 // 3] for _, text in texts],
+        [text[len(text) // 3 :].partition(" ")[2] for _, text in texts],
+    ):
+        found = sum(any(match.template == each for match in messages.find(part)) for (each, _), part in zip(texts, parts))
+        assert found > len(texts) * 0.6
+
+
 @pytest.mark.parametrize("piece", ["x", "no such file ", "a_b ", "'"])
 def test_a_long_line_takes_linear_time(messages: Messages, piece: str) -> None:
     assert_linear(messages.find, lambda length: piece * (length // len(piece)), 400_000)
