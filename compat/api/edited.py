@@ -55,8 +55,11 @@ def written_for(case: Case, plan: Plan) -> Written:
     ]
     edits: tuple[Edit, ...] = ()
     file, refused = case.file, None
+    spared = _left_to_the_tool(case, plan)
     try:
-        edits = edits_for(file, changes) if file else ()
+        edits = (
+            edits_for(file, [replace(each, implied=True) if each.name in spared else each for each in changes]) if file else ()
+        )
     except InputError as problem:
         refused = problem
         file = file if file and lock_alone(file) else None
@@ -81,6 +84,21 @@ def written_for(case: Case, plan: Plan) -> Written:
         back = (*commands.rollback, *again) if commands.rollback else ()
         commands = replace(commands, install=(*commands.install, *again), rollback=back)
     return Written(edits, commands, refused, tuple(changes))
+
+
+_WITHOUT_CONSTRAINTS = ("poetry.lock", "pdm.lock", "Pipfile.lock")
+"""Locks of tools that only limit what the project itself requires."""
+
+
+def _left_to_the_tool(case: Case, plan: Plan) -> frozenset[str]:
+    """The changed transitive packages without an error, which the tool of a lock moves when it updates them: it has no
+    constraints, and a requirement of the project would stay there for good."""
+    if case.listing is None or case.listing.kind not in _WITHOUT_CONSTRAINTS:
+        return frozenset()
+    return frozenset(
+        each.name for each in plan.changes
+        if not each.direct and not each.override and each.before is not None and each.name not in plan.subjects
+    )  # fmt: skip
 
 
 def _architectures(case: Case) -> tuple[str, ...]:

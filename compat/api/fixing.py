@@ -319,7 +319,7 @@ def joined(plan: Plan, more: Plan) -> Plan:
         verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
         narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
         chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
-        rebuilt=plan.rebuilt or more.rebuilt,
+        rebuilt=plan.rebuilt or more.rebuilt, subjects=plan.subjects | more.subjects,
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ class Plan:
     ``assumed`` are assumptions by release. ``along`` are changes that follow from others, ``refused`` is the reason why no
     change is proposed. ``partial``: listed packages have requirements that are not listed, so more is installed than listed.
     ``rebuilt`` keep their version but have to be recompiled for another release of torch; ``compiled`` are the changed
-    extensions of torch without a wheel.
+    extensions of torch without a wheel. ``subjects`` are the packages of the errors.
     """
 
     changes: tuple[Change, ...] = ()
@@ -88,6 +88,7 @@ class Plan:
     refused: str = ""
     rebuilt: tuple[Change, ...] = ()
     compiled: frozenset[str] = frozenset()
+    subjects: frozenset[str] = frozenset()
 
     @property
     def stands(self) -> bool:
@@ -360,6 +361,7 @@ class Planner:
             verified, left, core, relief, solution.unread, narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
             rebuilt=self._rebuilt(chosen), compiled=self._compiled(names, chosen),
+            subjects=frozenset(name for each in self.errors for name in each.packages),
         )  # fmt: skip
 
     def _along(self, names: Collection[str], implied: frozenset[str]) -> frozenset[str]:

@@ -298,3 +298,24 @@ def test_a_lock_that_another_tool_makes_is_named_with_its_command(fix: Run, tmp_
     assert (tmp_path / "pyproject.toml").read_text().endswith('trl = "0.18.0"\n'), done.stdout + done.stderr
     assert done.stderr == f"written: pyproject.toml\n{behind}"
     assert again.stderr == behind
+
+
+def test_what_poetry_moves_itself_does_not_become_a_requirement(fix: Run, tmp_path: Path) -> None:
+    """It has no constraints: only a transitive package with an error is added to the project."""
+    (tmp_path / "pyproject.toml").write_text('[tool.poetry.dependencies]\npython = ">=3.10"\njob = "1.0"\n')
+    entry = POETRY.partition("\n[metadata]")[0]
+    others = [entry.replace('"trl"', f'"{name}"').replace("0.17.0", "1.0") for name in ("helper", "job")]
+    needs = '\n[package.dependencies]\n{} = "*"\n'
+    text = POETRY.replace("files = []\n", "files = []\n" + needs.format("helper"))
+    (tmp_path / "poetry.lock").write_text("\n".join([others[0], others[1] + needs.format("trl"), text]))
+    packages = {
+        "job": {"1.0": release("2025-04-01", "trl")}, "helper": {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")},
+        "trl": {"0.17.0": release("2025-04-25", "helper"), "0.18.0": release("2025-05-27", "helper>=2")},
+    }  # fmt: skip
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, BAD_TRL), url=server.url, subject=["poetry.lock"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "poetry update --lock helper trl" in done.stdout
+    new = (tmp_path / "pyproject.toml").read_text()
+    assert 'trl = "0.18.0"' in new
+    assert "helper" not in new
