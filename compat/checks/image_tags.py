@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from compat.checks import builds
 from compat.checks.images import RELEASE
+from compat.checks.models import judge_named
 from compat.checks.torch_build import image_of
 from compat.formats.docker.base_images import NGC_PYTORCH, has_known_stack, known_stack, name_and_tag, with_tag
 from compat.model import Environment, Finding, Fix
@@ -29,6 +30,7 @@ _MOST_TRIALS = 24
 """Tags tried in each direction."""
 _SERVERS = {"vllm/vllm-openai": "vllm", "lmsysorg/sglang": "sglang"}
 """Images with a tag for each release of a package."""
+_UNSUPPORTED = "model-unsupported"
 _CUDNN_9 = key_of("2.4")
 """The first torch whose images have cuDNN 9."""
 
@@ -78,16 +80,19 @@ class Trials:
         self._outcomes: dict[str, dict[str, str]] = {}
 
     def without(self, finding: Finding) -> str | None:
-        """The nearest image without a finding and with fewer errors, or no more if it is a warning: a newer one if there is."""
+        """The nearest image without a finding and with fewer errors, or no more if it is a warning: a newer one if there is.
+
+        Of images with as few errors, one that supports the model is taken, if there is any.
+        """
         here = self._outcome(self._image)
         judged = finding.rule in here
         most = _errors(here) - (judged and finding.severity == "error")
         for tags in (newer(self._image), older(self._image)):
             tried = [tag for _, tag in zip(range(_MOST_TRIALS), tags)]
             good = [tag for tag in tried if (finding.rule not in self._outcome(tag) if judged else _has_fix(tag, finding))]
-            left = {tag: _errors(self._outcome(tag)) for tag in good}
-            best = min(left.values(), default=most + 1)
-            if best <= most:
+            left = {tag: (_errors(self._outcome(tag)), _UNSUPPORTED in self._outcome(tag)) for tag in good}
+            best = min(left.values(), default=(most + 1, True))
+            if best[0] <= most:
                 return next(tag for tag in good if left[tag] == best)
         return None
 
@@ -110,7 +115,7 @@ class Trials:
             numbers = {number for name in names for number in self._matrix.names.get(name, ())}
             found = [
                 *judge(seen_by_torch(seen), self._matrix, frozenset(self._matrix.rule(number).id for number in numbers)),
-                *builds.judge(Facts(seen)),
+                *builds.judge(Facts(seen)), *judge_named(seen),
             ]  # fmt: skip
             self._outcomes[tag] = {each.rule: each.severity for each in found if each.verdict == "hit"}
         return self._outcomes[tag]

@@ -48,6 +48,16 @@ def test_the_image_is_replaced_where_it_is_written(compat: Run, tmp_path: Path, 
     assert again.returncode == 0, again.stdout
 
 
+def test_the_image_supports_the_model_that_the_service_serves(compat: Run, tmp_path: Path) -> None:
+    path = tmp_path / "compose.yaml"
+    text = COMPOSE.replace("org/model", "Qwen/Qwen3-Next-80B-A3B-Instruct")
+    path.write_text(text.format(OLD), encoding="utf-8")
+    done = fixed(compat, path, "--write")
+    assert done.returncode == 0, done.stderr
+    assert path.read_text(encoding="utf-8") == text.format("vllm/vllm-openai:v0.10.2")
+    assert "does not support" not in compat("check", str(path), "--gpu", "RTX 5090").stdout
+
+
 def test_the_tag_may_be_an_argument_of_the_dockerfile(compat: Run, tmp_path: Path) -> None:
     path = tmp_path / "Dockerfile"
     path.write_text("ARG TAG=v0.8.5\nFROM vllm/vllm-openai:${TAG}\n", encoding="utf-8")
