@@ -39,7 +39,7 @@ from compat.rules.compiled import Matrix
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
-_MORE = 5.0
+_MORE = 15.0
 """Seconds past the deadline in which another of them is begun."""
 
 
