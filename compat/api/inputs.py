@@ -73,7 +73,7 @@ def _pasted(name: str) -> Subject:
     return Subject(shown, environment=environment, notes=notes, file=None if from_input else name, text=text)
 
 
-_PROJECTS = (("pyproject.toml", "setup.py", "setup.cfg"), ("Pipfile",))
+_PROJECTS = (("pyproject.toml", "setup.py", "setup.cfg"), ("Pipfile",), ("pixi.toml",))
 """Files of a project, of which the first that lists requirements counts."""
 _IMAGES = ("dockerfile", "containerfile", "compose", "docker-compose", "cog", "singularity", "apptainer")
 _NO_IMAGE = (".dockerignore", ".md", ".j2", ".jinja", ".tmpl", ".template", ".sh", ".py", ".txt", ".json")

@@ -176,7 +176,7 @@ def for_newer_pythons(
 
 
 _FORGE = "conda-forge"
-_EDITED = ("environment.yml", "shell", "dockerfile")
+_EDITED = ("environment.yml", "pixi.toml", "shell", "dockerfile")
 """Kinds of files whose conda packages are edited."""
 _OF_CHANNEL = ("pytorch-cuda", "pytorch-mutex", "torchtriton")
 """Packages of the channel that only its own builds of torch take."""

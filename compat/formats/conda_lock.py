@@ -215,7 +215,7 @@ class PixiLock(ProjectLock):
     A package that an environment uses and the lock does not describe is in ``unread``.
     """
 
-    kind, sources = "pixi.lock", ("pyproject.toml",)
+    kind, sources = "pixi.lock", ("pixi.toml", "pyproject.toml")
     add, sync = "pixi add --pypi", "pixi install"
     update, relock = "pixi update --no-install", "pixi lock"
 

@@ -219,6 +219,7 @@ FORMATS = (
     Registered("environment.yml", "conda_environment:CondaEnvironment", (), keys=(b"dependencies",)),
     Registered("devcontainer", "image_files:Devcontainer", ("*devcontainer.json",)),
     Registered("pyproject", "project.pyproject:Pyproject", ("*pyproject.toml",)),
+    Registered("pixi.toml", "project.pixi:Pixi", ("*pixi.toml",)),
     Registered("setup.cfg", "setuptools.setup_cfg:SetupCfg", ("setup.cfg",)),
     Registered("tox", "test_runners:Tox", ("tox.ini",)),
     Registered("makefile", "scripts:Makefile", ("makefile", "gnumakefile", "*.mk")),

@@ -31,7 +31,7 @@ OVER_OTHERS = (
     "dstack",
 )  # fmt: skip
 """Kinds of files that may install over packages that are there already."""
-_OF_CONDA = ("environment.yml", "conda list", "described")
+_OF_CONDA = ("environment.yml", "conda list", "pixi.toml", "described")
 """Kinds of files that uv cannot complete: conda installs the rest, or has done so."""
 _NEWEST = "the newest that the pins have wheels for"
 _STATED = re.compile(r"--python-version[= ](\d+\.\d+(?:\.\d+)?)|pip-compile with Python (\d+\.\d+)")
