@@ -178,7 +178,8 @@ _VOCABULARY = {
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "fsdp-layer-class", "neat-packing",
-                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl", "uv-run"),
+                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
+                 "sglang-flashinfer", "uv-run"),
 }  # fmt: skip
 
 

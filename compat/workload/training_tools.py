@@ -101,6 +101,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
     if parser is not None:
         lora = parse_switch(known.get("enable_lora", False))
         reading.draft.feature("vllm-lora", lora, COMMAND)
+        reading.draft.feature("vllm-sleep", parse_switch(known.get("enable_sleep_mode", False)), COMMAND)
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
@@ -118,7 +119,9 @@ _CHOSEN = {
     "fp8-kv-cache": ("kv_cache_dtype", "fp8"), "vllm-tool-server": ("tool_server", ":"),
 }  # fmt: skip
 """Features that one option chooses: its name, and what occurs in its value (a tool server is ``HOST:PORT``, or ``demo``)."""
-_CHOSEN_OF_SGLANG = {"sglang-nixl": ("disaggregation_transfer_backend", "nixl")}
+_CHOSEN_OF_SGLANG = {
+    "sglang-nixl": ("disaggregation_transfer_backend", "nixl"), "sglang-flashinfer": ("attention_backend", "flashinfer"),
+}  # fmt: skip
 
 
 def _features_of(reading: Reading, known: Mapping[str, object], chosen: Mapping[str, tuple[str, str]]) -> None:

@@ -104,13 +104,19 @@ def test_what_vllm_does_beyond_plain_decoding(options: str, on: tuple[str, ...],
     ("""--kv-transfer-config '{"kv_connector": "NixlConnector"}' --kv-cache-dtype auto""", set(), set()),
     ("--data-parallel-backend ray --tool-server localhost:8001", {"vllm-ray-data-parallel", "vllm-tool-server"}, set()),
     ("--data-parallel-backend mp --tool-server demo", set(), set()),
-    ("--kv-transfer-config $CONNECTOR", set(), {"lmcache"}),
+    ("--kv-transfer-config $CONNECTOR --enable-sleep-mode", {"vllm-sleep"}, {"lmcache"}),
 ])  # fmt: skip
 def test_features_that_one_option_of_vllm_chooses(options: str, on: set[str], unknown: set[str], tmp_path: Path) -> None:
     found = read(f"vllm serve Qwen/Q {options}", tmp_path).workload
-    every = {"lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server"}
+    every = {"lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-sleep", "vllm-tool-server"}
     assert every.intersection(found.features or ()) == on
     assert every.intersection(found.features_absent or ()) == every - on - unknown
+
+
+def test_which_attention_sglang_is_asked_for(tmp_path: Path) -> None:
+    line = "python -m sglang.launch_server --model-path Q"
+    assert "sglang-flashinfer" in (read(f"{line} --attention-backend flashinfer", tmp_path).workload.features or ())
+    assert "sglang-flashinfer" in (read(line, tmp_path).workload.features_absent or ())
 
 
 def test_how_sglang_moves_its_cache(tmp_path: Path) -> None:
