@@ -179,7 +179,7 @@ _VOCABULARY = {
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "fsdp-layer-class", "neat-packing",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
-                 "sglang-flashinfer", "uv-run"),
+                 "sglang-flashinfer", "uv-run", "ray-serve-llm"),
 }  # fmt: skip
 
 

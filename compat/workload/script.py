@@ -81,6 +81,8 @@ def _facts(tree: ast.Module, origin: Callable[[int], str], number: Callable[[int
     for each in imports:
         if f"{each.module}.".startswith("trl.experimental."):
             draft.on("trl-experimental", origin(each.line))  # also if a branch imports it from the old location
+        if f"{each.module}.".startswith("ray.serve.llm."):
+            draft.on("ray-serve-llm", origin(each.line))
     return ScriptFacts(
         replace(draft.workload(), options=tuple(calls.given) or None),
         tuple((each.module, number(each.line)) for each in imports),

@@ -64,6 +64,8 @@ def test_a_typical_grpo_script(script: Path) -> None:
     ("text", "on"),
     [
         ("from trl.experimental.orpo import ORPOTrainer", {"trl-experimental"}),
+        ("from ray.serve.llm import LLMConfig, build_openai_app", {"ray-serve-llm"}),
+        ("from ray.serve import deployment", set()),
         (
             "try:\n    from trl import ORPOTrainer\nexcept ImportError:\n    from trl.experimental.orpo import ORPOTrainer",
             {"trl-experimental"},
