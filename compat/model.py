@@ -113,6 +113,7 @@ class Workload:
     model: str | None = None
     launcher: str | None = None
     processes: int | None = None
+    nodes: int | None = None
     rank: int | None = None
     batch_size: int | None = None
     precision: str | None = None
@@ -130,7 +131,7 @@ class Workload:
     def to_json(self) -> dict[str, object]:
         return {**_known(
             task=self.task, trainer=self.trainer, model=self.model, launcher=self.launcher,
-            processes=self.processes, rank=self.rank, batch_size=self.batch_size, precision=self.precision,
+            processes=self.processes, nodes=self.nodes, rank=self.rank, batch_size=self.batch_size, precision=self.precision,
             quantization=self.quantization, features=_listed(self.features),
             features_absent=_listed(self.features_absent), features_complete=self.features_complete or None,
         ), **self.extra}  # fmt: skip

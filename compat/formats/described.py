@@ -226,8 +226,8 @@ _ACCELERATOR: Mapping[str, _Reader] = {
 }  # fmt: skip
 _WORKLOAD: Mapping[str, _Reader] = {
     "task": _string, "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,
-    "rank": _number, "batch_size": _number, "precision": _string, "quantization": _string, "features": _strings,
-    "features_absent": _strings, "features_complete": _flag,
+    "nodes": _number, "rank": _number, "batch_size": _number, "precision": _string, "quantization": _string,
+    "features": _strings, "features_absent": _strings, "features_complete": _flag,
 }  # fmt: skip
 _ENVIRONMENT: Mapping[str, _Reader] = {
     "python": _version, "os": _word(*SYSTEMS), "machine": _string, "platform": _string, "glibc": _version,

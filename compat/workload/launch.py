@@ -20,8 +20,8 @@ _RAY = ("RAY_RAYLET_PID", "RAY_JOB_ID", "RAY_JOB_CONFIG_JSON_ENV_VAR")
 _SIZES = (("WORLD_SIZE", "RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK"))
 
 
-_SCALARS = ("task", "trainer", "model", "launcher", "processes", "rank", "batch_size", "precision", "quantization", "script",
-            "code", "options")  # fmt: skip
+_SCALARS = ("task", "trainer", "model", "launcher", "processes", "nodes", "rank", "batch_size", "precision", "quantization",
+            "script", "code", "options")  # fmt: skip
 
 
 @record(frozen=True)

@@ -51,6 +51,8 @@ class LaunchConfig:
         stated = settings.get("distributed_type")
         self.distributed = kind or (stated.upper() if isinstance(stated, str) else "NO" if stated is False else None)
         self.processes = parse_count(settings["num_processes"]) if "num_processes" in settings else None
+        machines = parse_count(settings.get("num_machines", 1))
+        self.machines = machines if isinstance(machines, int) else None
         devices = settings.get("gpu_ids")
         self.gpu_ids = devices if isinstance(devices, str) else None
         _accelerate_facts(self, settings, origin)

@@ -149,12 +149,12 @@ def torchrun_options(reading: Reading, options: Mapping[str, str]) -> None:
     nodes = options.get("nnodes") or reading.variable("PET_NNODES") or "1"
     least, _, most = nodes.partition(":")
     fixed = not most or least == most
-    count = None
+    count = machines = None
     if each not in ("auto", "gpu", "cpu", "xpu"):
         per_node = number(reading, {"nproc_per_node": each}, "nproc_per_node")
         machines = number(reading, {"nnodes": least}, "nnodes")
         count = per_node * machines if per_node and machines and fixed else None
-    reading.launched("torchrun", count)
+    reading.launched("torchrun", count, machines if fixed else None)
 
 
 def accelerate(reading: Reading, words: Sequence[str]) -> None:
@@ -186,7 +186,11 @@ def accelerate_options(reading: Reading, options: Mapping[str, str]) -> None:
         several = False
     elif not several:
         reading.note("accelerate launch starts one plain process: several visible GPUs would be used through nn.DataParallel")
-    reading.launched("accelerate", count if several else 1)
+    machines = number(reading, options, "num_machines")
+    if machines is None and "num_machines" not in options:
+        unread = "config_file" in options and config is None
+        machines = None if unread else 1 if config is None else config.machines
+    reading.launched("accelerate", count if several else 1, machines if several else None)
     if given in ("DEEPSPEED", "FSDP"):
         reading.draft.on(given.lower(), COMMAND)
     _accelerate_settings(reading, options, given or (config.distributed if config is not None else None))
@@ -263,17 +267,23 @@ def deepspeed(reading: Reading, words: Sequence[str]) -> None:
     found, rest = take_options(words, flags=_DEEPSPEED_FLAGS)
     options = dict(found)
     count = number(reading, options, "num_gpus", "num_accelerators")
-    nodes = number(reading, options, "num_nodes") or 1
-    processes = count * nodes if count else None
+    nodes = number(reading, options, "num_nodes")
+    processes = count * (nodes or 1) if count else None
+    if nodes is None and options.keys().isdisjoint(_HOSTS):
+        nodes = 1
     chosen = options.get("include", options.get("i"))
     if chosen and "$" not in chosen:
         slots = [[s for s in node.partition(":")[2].split(",") if s] for node in chosen.split("@")]
         if all(slots):
-            processes = sum(len(each) for each in slots)
+            processes, nodes = sum(len(each) for each in slots), None
         if len(slots) == 1 and slots[0]:
             reading.assigned["CUDA_VISIBLE_DEVICES"] = ",".join(slots[0])
-    reading.launched("deepspeed", processes)
+    reading.launched("deepspeed", processes, nodes)
     target(reading, rest, options, "deepspeed")
+
+
+_HOSTS = ("num_nodes", "hostfile", "H", "include", "i", "exclude", "e")
+"""Options of ``deepspeed`` that say on which nodes it starts processes."""
 
 
 def srun(reading: Reading, words: Sequence[str]) -> None:

@@ -157,14 +157,16 @@ class Reading:
     def record(self, key: str, value: object) -> None:
         self.draft.record(key, value, COMMAND)
 
-    def launched(self, launcher: str | None, processes: int | None) -> None:
-        """Record the launcher that starts the job and its number of processes, replacing earlier ones."""
-        self.draft.forget("launcher")
-        self.draft.forget("processes")
+    def launched(self, launcher: str | None, processes: int | None, nodes: int | None = None) -> None:
+        """Record the launcher that starts the job, its number of processes and of nodes, replacing earlier ones."""
+        for fact in ("launcher", "processes", "nodes"):
+            self.draft.forget(fact)
         if launcher is not None:
             self.record("launcher", launcher)
         if processes:
             self.record("processes", processes)
+        if nodes:
+            self.record("nodes", nodes)
 
     def plainly(self) -> None:
         """Record a plain process, or as many as the outer launcher starts."""

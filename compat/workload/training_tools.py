@@ -109,6 +109,8 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.record("quantization", method.lower())
+    if known.get("distributed_executor_backend") != "mp":
+        reading.draft.forget("nodes")  # Ray may be installed, and have more
     if known.get("distributed_executor_backend") == "ray":
         reading.draft.forget("launcher")
         reading.record("launcher", "ray")
@@ -129,6 +131,8 @@ def _features_of(reading: Reading, known: Mapping[str, object], chosen: Mapping[
         values = [value for key, value in known.items() if key.partition(".")[0] == name]
         on = UNKNOWN if UNKNOWN in values else any(word in str(value).lower() for value in values)
         reading.draft.feature(feature, on, COMMAND)
+_ACROSS_NODES = ("node_rank", "headless", "dist_init_addr", "data_parallel_")
+"""How options begin that a server on several nodes has; the number of replicas alone says nothing of nodes."""
 
 
 def _speculates(known: Mapping[str, object]) -> object:
@@ -170,7 +174,9 @@ def _serves(reading: Reading, known: Mapping[str, object], model: object) -> Non
         count *= size or (0 if name in known else 1)
         if name == "tensor_parallel_size" and (size or name not in known):
             reading.draft.feature("tensor-parallel", (size or 1) > 1, COMMAND)
-    reading.launched("python", count or None)
+    spread = "nnodes" in known or any(name.startswith(_ACROSS_NODES) and name != "data_parallel_size" for name in known)
+    nodes = number(reading, {"nnodes": str(known["nnodes"])}, "nnodes") if "nnodes" in known else None if spread else 1
+    reading.launched("python", count or None, nodes)
     precision = precision_word(known.get("dtype"))
     if precision is not None:
         reading.record("precision", precision)
