@@ -78,6 +78,9 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
         notes = (*notes, *found.notes, *contradiction(found.findings))
         return Report(found.environment, found.findings, notes, threshold_code(found.findings, options))
     findings = known_of(text, found, matrix)
+    if not findings and not shows_error(found.errors):
+        findings = _of_combination(found.environment, matrix)
+        notes = (*notes, *((_ONLY_LISTED,) if found.environment.distributions else ()))
     notes = (*notes, *found.notes, *unexplained(found.errors), *later_patches(text, found))
     return Report(found.environment, findings, notes, threshold_code(findings, options))
 
@@ -137,6 +140,17 @@ def _job_in(text: str) -> Workload:
     tasks = {(match["task"] or match["name"]).lower() for match in _TASKS.finditer(text)}
     features = tuple(name for name, words in _FEATURES if re.search(words, text, re.IGNORECASE))
     return Workload(task=tasks.pop() if len(tasks) == 1 else None, features=features or None)
+
+
+_ONLY_LISTED = "the packages that the text lists were checked, as compat check --pasted does"
+
+
+def _of_combination(environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
+    """What certainly fails with the packages that a text lists, if it shows no error: the output of ``pip list`` alone."""
+    if not environment.distributions:
+        return ()
+    environment, findings, _ = check_environment(environment, matrix)
+    return with_ranked_fixes(tuple(filter(_holds, findings)), environment, matrix)
 
 
 def known_of(text: str, found: Diagnosis, matrix: Matrix) -> tuple[Finding, ...]:

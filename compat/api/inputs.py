@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from compat.errors import InputError
 from compat.model import Environment
@@ -43,6 +44,8 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
         return Subject(name or "installed", environment=environment, notes=notes)
     if kind == "pasted":
         return _pasted(name)
+    if kind == "file" and name == "-":
+        return _from_input()
     if kind == "file":
         from compat.formats.registry import format_of, read_content
 
@@ -56,7 +59,40 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
     return Subject(name, environment=environment, notes=notes, file=None if name == "-" else name)
 
 
-def _pasted(name: str) -> Subject:
+def _from_input() -> Subject:
+    """What standard input holds: a file of a format that its content shows, or else text such as that of ``pip list``."""
+    from compat.formats.registry import format_of
+    from compat.syntax.json import read_standard_input
+
+    text, shown = read_standard_input(), "standard input"
+    content = text.encode()
+    likely = next((name for name, first in _LIKELY_NAMES if first.search(text)), shown)
+    if likely == shown and all(map(_REQUIREMENT.match, text.splitlines())) and text.strip():
+        likely = "requirements.txt"
+    try:
+        found = format_of(likely, content)
+    except InputError:
+        return _pasted(shown, text)
+    if found.kind == "described":
+        from compat.formats.described import parse_described
+        from compat.syntax.json import parse_json
+
+        environment, notes = parse_described(parse_json(text, shown), shown)
+        return Subject(shown, environment=environment, notes=notes)
+    return Subject(shown, found.listings(shown, content))
+
+
+_LIKELY_NAMES = (
+    ("pyproject.toml", re.compile(r"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)),
+    ("Dockerfile", re.compile(r"\A(?:\s*#.*\n|\s*\n|ARG .*\n)*FROM \S+", re.IGNORECASE)),
+    ("environment.yml", re.compile(r"^dependencies:\s*$", re.MULTILINE)),
+)
+"""The names of files that have no mark of a format, by a line in them."""
+_REQUIREMENT = re.compile(r"\s*(?:$|#|-[-\w]|[A-Za-z\d][\w.-]*\s*(?:\[[^]]*\]\s*)?(?:$|[;#@]|[=<>!~]=?))")
+"""A line of a requirements file; a name and a version without an operator are of ``pip list``."""
+
+
+def _pasted(name: str, given: str | None = None) -> Subject:
     from compat.api.diagnosis import environment_in
     from compat.files import regular_path
     from compat.reports.lines import legible
@@ -64,9 +100,11 @@ def _pasted(name: str) -> Subject:
     from compat.reports.pasted import read_pasted
     from compat.syntax.json import read_standard_input, read_text
 
-    from_input = name == "-"
+    from_input = name == "-" or given is not None
     shown = "standard input" if from_input else name
-    text = legible(read_standard_input() if from_input else read_text(regular_path(name)))
+    if given is None:
+        given = read_standard_input() if from_input else read_text(regular_path(name))
+    text = legible(given)
     environment, notes = environment_in(text)
     if environment == Environment() and not parse_log(text):
         read_pasted(text, shown)  # raises an error that states what was expected
