@@ -70,7 +70,7 @@ def _advice(work: Workload, there: int, *, server: bool) -> str:
         return f"make the product of the parallel sizes at most {there}, or give the server more GPUs"
     option = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}[work.launcher or ""]
     each = there * (work.nodes or 1) if work.launcher == "accelerate" else there
-    return f"{option} {each}, or say on how many nodes it runs"
+    return f"{option} {each}" + (", or state the number of nodes" if work.nodes == 1 else "")
 
 
 def _two_precisions(work: Workload) -> Iterator[Finding]:
