@@ -212,6 +212,7 @@ COMMANDS = (
              Option("rendezvous", "HOST:PORT", "with --probe: rendezvous address of the nodes, for collectives"),
              Option("nodes", "N", "with --rendezvous: number of nodes"),
              Option("timeout", "SECONDS", "with --probe: time limit for the probes (default: 120)"),
+             Option("format", "json", "output format: json, which is the only one", choices=("json",)),
              *PLACE, *WORKLOAD), operands="[FILE…] [-- COMMAND…]", most=100_000, command_after_dashes=True),
     Command("script", "find the releases that have everything a script uses",
             (FORMAT,), operands="FILE…", most=100_000),

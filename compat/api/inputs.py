@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from compat.errors import InputError
 from compat.model import Environment
@@ -61,16 +60,14 @@ def read_subject(kind: str, name: str, matrix: Matrix) -> Subject:
 
 def _from_input() -> Subject:
     """What standard input holds: a file of a format that its content shows, or else text such as that of ``pip list``."""
+    from compat.api.likely_names import likely_name
     from compat.formats.registry import format_of
     from compat.syntax.json import read_standard_input
 
     text, shown = read_standard_input(), "standard input"
     content = text.encode()
-    likely = next((name for name, first in _LIKELY_NAMES if first.search(text)), shown)
-    if likely == shown and all(map(_REQUIREMENT.match, text.splitlines())) and text.strip():
-        likely = "requirements.txt"
     try:
-        found = format_of(likely, content)
+        found = format_of(likely_name(text) or shown, content)
     except InputError:
         return _pasted(shown, text)
     if found.kind == "described":
@@ -80,16 +77,6 @@ def _from_input() -> Subject:
         environment, notes = parse_described(parse_json(text, shown), shown)
         return Subject(shown, environment=environment, notes=notes)
     return Subject(shown, found.listings(shown, content))
-
-
-_LIKELY_NAMES = (
-    ("pyproject.toml", re.compile(r"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)),
-    ("Dockerfile", re.compile(r"\A(?:\s*#.*\n|\s*\n|ARG .*\n)*FROM \S+", re.IGNORECASE)),
-    ("environment.yml", re.compile(r"^dependencies:\s*$", re.MULTILINE)),
-)
-"""The names of files that have no mark of a format, by a line in them."""
-_REQUIREMENT = re.compile(r"\s*(?:$|#|-[-\w]|[A-Za-z\d][\w.-]*\s*(?:\[[^]]*\]\s*)?(?:$|[;#@]|[=<>!~]=?))")
-"""A line of a requirements file; a name and a version without an operator are of ``pip list``."""
 
 
 def _pasted(name: str, given: str | None = None) -> Subject:

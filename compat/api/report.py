@@ -85,6 +85,11 @@ def machine_report(
     findings = _advised(findings, environment, matrix, shared)
     chosen = filter_findings((*findings, *unreached(environment, options)), ignores, options)
     together, conflict = fixed_together(chosen.findings, environment, matrix)
+    if any(copy.source is not None and copy.source.details.get("editable") for copy in environment.distributions or ()):
+        from compat.checks import distributions_checked
+        from compat.machine.checkouts import checkout_notes
+
+        notes = (*notes, *checkout_notes(environment, {*matrix.names, *distributions_checked()}))
     return Report(
         environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes, *conflict),
         exit=chosen.exit, ignored=chosen.ignored, together=together,

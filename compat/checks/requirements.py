@@ -338,7 +338,12 @@ def as_override_remark(finding: Finding, names: Collection[str]) -> Finding:
 
 
 def refused_by_installers(finding: Finding) -> Finding:
-    """A violated requirement as what it is in a file that an installer resolves: an error, as it takes none of the two pins."""
+    """A violated requirement as what it is in a file that an installer resolves: an error, as it takes none of the two pins.
+
+    So is a pin for another Python.
+    """
+    if finding.rule.startswith("python-") and finding.origin == "metadata" and finding.verdict == "hit":
+        return replace(finding, severity="error")  # Requires-Python
     pins = [version for version in finding.packages.values() if version is not None]
     if finding.origin != "metadata" or finding.severity != "warning" or finding.verdict != "hit" or len(pins) != 2:
         return finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compat.api.commands import Options
@@ -42,6 +42,26 @@ def _list(extra: Sequence[str], options: Options) -> int:
     return 0
 
 
+_MOST_LIKE = 3
+
+
+def _like(name: str, known: Iterable[str]) -> str:
+    """What to say after an unknown id: the closest one by spelling, those that share two of its words, or how to find one."""
+    import difflib
+
+    ids = list(known)
+    near = difflib.get_close_matches(name, ids, 1, 0.8)
+    if not near:
+        words = set(name.lower().replace("_", "-").split("-"))
+        sharing = [each for each in ids if len(words & set(each.split("-"))) > 1]
+        near = sorted(sharing, key=lambda each: -len(words & set(each.split("-"))))[:_MOST_LIKE]
+    near = near or difflib.get_close_matches(name, ids, 1)
+    first = name.lower().partition("-")[0]
+    count = sum(each.startswith(f"{first}-") for each in ids)
+    about = f" ({count} begin with {first}-)" if count else ""
+    return f"; did you mean {' or '.join(near)}?" if near else f"; 'compat rules list' prints all{about}"
+
+
 def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
     if not names:
         raise InputError("expected a rule id ('compat rules list' prints them)")
@@ -50,10 +70,7 @@ def _show(extra: Sequence[str], names: Sequence[str], options: Options) -> int:
     for name in names:
         rule = rules.get(name)
         if rule is None:
-            import difflib
-
-            near = difflib.get_close_matches(name, rules, 1)
-            raise InputError(f"unknown rule {name!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise InputError(f"unknown rule {name!r}{_like(name, rules)}")
         found.append(rule)
     if options.one("format") == "json":
         emit_json([as_json(rule, evidence_of(rule.id)) for rule in found])

@@ -128,13 +128,23 @@ def _moved(found: Named, configuration: str, keyword: str, modules: Sequence[str
     if module is None or world is None:
         return found
     now = world.imported(module, configuration).definition
-    if isinstance(now, Class) and keyword in dict(now.fields):
+    if isinstance(now, Class) and (keyword in dict(now.fields) or keyword in _inherited(now)):
         return replace(found, renamed=f"{configuration}({keyword}=)")
     there = _asked(f"from {module} import {configuration}\n{configuration}(*_, {keyword}=0)\n", keyword)
     if there is None or there.package != found.package:
         return found
-    renamed = f" ({there.renamed}= in later releases)" if there.renamed else f" in releases {there.span}"
-    return replace(found, renamed=f"{configuration}({keyword}=){renamed}")
+    now_called = f"{configuration}({there.renamed}=) ({keyword}= in releases {there.span})"
+    return replace(found, renamed=now_called if there.renamed else f"{configuration}({keyword}=) in releases {there.span}")
+
+
+def _inherited(configuration: Class) -> frozenset[str]:
+    """The fields that a configuration has from the TrainingArguments of transformers, in their newest release."""
+    table = releases().table("transformers")
+    if table is None or not any("TrainingArguments" in str(base) or "BaseConfig" in str(base) for base in configuration.bases):
+        return frozenset()
+    world = releases().world("transformers", table.versions[-1])
+    base = None if world is None else world.imported("transformers", "TrainingArguments").definition
+    return frozenset(dict(base.fields)) if isinstance(base, Class) else frozenset()
 
 
 def _of_bases(name: str, asked: Callable[[str], Named | None]) -> Iterator[Named]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from compat.files import read_table
@@ -82,6 +82,7 @@ class Table:
         self._chunks: dict[int, str] = {}
         self._offsets: dict[int, int] = {}
         self._blocks: dict[str, dict[str, list[Row]]] = {}
+        self._lazy: dict[str, dict[str, list[Row]]] = {}
         self._known: dict[str, frozenset[str]] = {}
         self._made: dict[int, Any] = {}
         self._folders: dict[str, int] = {}
@@ -163,9 +164,22 @@ class Table:
 
     def statements(self, module: str, section: str, bit: int) -> Iterator[Statement]:
         """Yield the statements of a section that apply to one release."""
+        return self._applying(module, self.block(module).get(section, ()), bit)
+
+    def lazy(self, module: str, name: str, bit: int) -> str | None:
+        """The place of a lazy name of a module in one release."""
+        if module not in self._lazy:
+            rows = self._lazy[module] = {}
+            for row in self.block(module).get("lazy", ()):
+                rows.setdefault(row[0], []).append(row)
+        places = [place for _, place in self._applying(module, self._lazy[module].get(name, ()), bit)]
+        place = places[-1] if places else None
+        return place + name if place is not None and place.endswith(".") else place
+
+    def _applying(self, module: str, rows: Iterable[Row], bit: int) -> Iterator[Statement]:
         whole = self._mask(self._life[self._modules[module]], 0)
         masks = self._masks
-        for row in self.block(module).get(section, ()):
+        for row in rows:
             if len(row) == 3 and row[1] == 0:
                 yield row[0], row[2]
                 continue
@@ -240,13 +254,31 @@ class TableSurface:
             if isinstance(each, dict):
                 definitions[about] = members.finish(about, each)
         renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in statements("rename"))
-        lazy = {about: place + about if place.endswith(".") else place for about, place in statements("lazy")}
         return Module(
             name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in statements("star")),
-            lazy=lazy, open=any(True for _ in statements("open")), renames=renames,
+            lazy=_LazyNames(self.table, name, self._bit), open=any(True for _ in statements("open")), renames=renames,
             wrappers={about: tuples(taken) for about, taken in statements("wrapper")}, known=self.table.known(name),
             partial="some" in self.table.block(name),
         )  # fmt: skip
+
+
+class _LazyNames(Mapping[str, str]):
+    """The lazy names of a module in one release: thousands, of which one is looked up in each of hundreds of releases."""
+
+    def __init__(self, table: Table, module: str, bit: int) -> None:
+        self._table, self._module, self._bit = table, module, bit
+
+    def __getitem__(self, name: str) -> str:
+        place = self._table.lazy(self._module, name, self._bit)
+        if place is None:
+            raise KeyError(name)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict(self._table.statements(self._module, "lazy", self._bit)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _definition(says: tuple[Any, ...]) -> Function | Imported | Value | dict[str, Any]:

@@ -34,6 +34,9 @@ def _commands(outcome: "Outcome", root: str) -> "Iterator[str]":
     if outcome.report is not None:
         for finding in outcome.report.findings:
             yield _annotation(finding, outcome.report.file, root)
+        if outcome.report.exit == 3 and outcome.report.notes:  # the step fails, and nothing else says why
+            notes = "\n".join(map(one_line, outcome.report.notes))
+            yield _command("warning", "compat could not read everything", notes, outcome.report.file, None, root)
 
 
 def _annotation(finding: "Finding", read_from: str | None, root: str) -> str:

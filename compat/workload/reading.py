@@ -242,7 +242,11 @@ class Reading:
         elif name.endswith(".sh"):
             self.programs["sh"](self, rest)
         else:
-            self.note(f"{rest[0]!r} is not a program compat knows: how it starts a job is unknown")
+            import difflib
+
+            near = difflib.get_close_matches(name, self.programs, 1, 0.75)
+            meant = f" (did you mean {near[0]}?)" if near and near[0] != name else ""
+            self.note(f"{rest[0]!r} is not a program compat knows{meant}: how it starts a job is unknown")
 
     def run_script(self, words: Sequence[str]) -> None:
         """Read a script and its arguments, run in a plain process unless a launcher was already read."""

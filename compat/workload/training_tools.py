@@ -131,6 +131,8 @@ def _features_of(reading: Reading, known: Mapping[str, object], chosen: Mapping[
         values = [value for key, value in known.items() if key.partition(".")[0] == name]
         on = UNKNOWN if UNKNOWN in values else any(word in str(value).lower() for value in values)
         reading.draft.feature(feature, on, COMMAND)
+
+
 _ACROSS_NODES = ("node_rank", "headless", "dist_init_addr", "data_parallel_")
 """How options begin that a server on several nodes has; the number of replicas alone says nothing of nodes."""
 

@@ -260,3 +260,9 @@ class TestWheels:
 
 def _of_wheels(environment: Environment) -> list[Finding]:
     return [each for each in judge_releases(Facts(environment), Declared()) if each.rule.startswith("wheels-")]
+
+
+def test_a_release_for_another_python_is_an_error_where_an_installer_refuses_it() -> None:
+    finding = found("torch==2.9.0", python="3.9")["python-torch"]
+    assert finding.severity == "warning", "what is installed may work"
+    assert metadata.refused_by_installers(finding).severity == "error"

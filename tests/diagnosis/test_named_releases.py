@@ -136,7 +136,8 @@ def test_whose_class_it_is_may_be_open() -> None:
     ("trainer", "keyword", "renamed"),
     [
         ("SFTTrainer", "dataset_text_field", "SFTConfig(dataset_text_field=)"),
-        ("SFTTrainer", "max_seq_length", "SFTConfig(max_seq_length=) (max_length= in later releases)"),
+        ("SFTTrainer", "max_seq_length", "SFTConfig(max_length=) (max_seq_length= in releases from 0.9.2 to 0.19.1)"),
+        ("SFTTrainer", "neftune_noise_alpha", "SFTConfig(neftune_noise_alpha=)"),
         ("DPOTrainer", "beta", "DPOConfig(beta=)"),
         ("SFTTrainer", "tokenizer", "processing_class"),
     ],

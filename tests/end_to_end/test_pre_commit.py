@@ -160,7 +160,7 @@ READ = (
 NOT_READ = (
     "README.md", "notes.txt", "Cargo.lock", "package-lock.json", "composer.lock", "uv.lock.orig", "train.py", "train.ipynb",
     "Dockerfile.dockerignore", ".dockerignore", "Dockerfile.md", "Dockerfile.j2", "dockerfile_parser.py", "dockerfiles/entry.sh",
-    "compose.py", ".github/workflows/ci.yml", "mkdocs.yml", "values.yaml", "src/requirements.py", "Pipfile",
+    "compose.py", ".github/dependabot.yml", "workflows/ci.yml", "mkdocs.yml", "values.yaml", "src/requirements.py", "Pipfile",
 )  # fmt: skip
 
 
@@ -174,6 +174,18 @@ def test_the_hook_asks_for_what_is_read(name: str) -> None:
 def test_the_hook_asks_for_conda_environments(name: str) -> None:
     assert re.search(HOOKS["compat-check"]["files"], name)
     assert format_of(name, b"dependencies:\n  - python=3.11\n").kind == "environment.yml"
+
+
+@pytest.mark.parametrize("name", [".github/workflows/ci.yml", ".github/workflows/gpu-tests.yaml"])
+def test_the_hook_asks_for_workflows(name: str) -> None:
+    assert re.search(HOOKS["compat-check"]["files"], name)
+    assert format_of(name, b"on: push\njobs:\n  t: {}\n").kind == "workflow"
+
+
+@pytest.mark.parametrize("name", [".gitlab-ci.yml", "ci/gpu.gitlab-ci.yaml"])
+def test_the_hook_asks_for_pipelines_of_gitlab(name: str) -> None:
+    assert re.search(HOOKS["compat-check"]["files"], name)
+    assert format_of(name, b"t:\n  script: []\n").kind == "gitlab"
 
 
 @pytest.mark.parametrize("name", NOT_READ)

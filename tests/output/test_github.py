@@ -116,3 +116,10 @@ def test_bytes_of_a_path_that_are_no_text_can_be_printed() -> None:
 def test_commands_of_the_old_form_are_no_part_of_a_file_name(command: str) -> None:
     assert command[:3] not in workflow_commands([outcome(finding(location=Location(f"{command}.txt", 3)))])
     assert command[:3] not in workflow_commands([failed(f"{command}.txt")])
+
+
+def test_a_step_that_fails_because_of_what_was_not_read_says_so() -> None:
+    (line,) = workflow_commands([outcome(exit=3, notes=("r.txt:2: -r missing.txt was not read", "another note"))]).splitlines()
+    assert parsed(line)[0] == "warning"
+    assert "-r missing.txt was not read" in line
+    assert workflow_commands([outcome(exit=0, notes=("a note",))]) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from compat.errors import InputError
 from compat.formats.installs.command import is_pip_name
@@ -72,6 +73,8 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
         return Unread("what pipx installs into an environment of its own was not read", elsewhere=True)
     if _LOADED.match(rest[0]):
         return Unread("what a downloaded script installs was not read", elsewhere=True)
+    if (text := _of_goals(name, rest, command) or _computed_text(name, rest)) is not None:
+        return Unread(text, elsewhere=True)
     found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
     if name == "alias" and any(_is_installer((word.partition("=")[2].split() or [""])[0]) for word in rest[1:]):
         return Unread("what an alias of an installer installs was not read")
@@ -87,6 +90,32 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
     if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
     return _of_started(command, opened)
+
+
+_TEST_RUNNERS = ("nox", "tox")
+_INSTALLING = re.compile(r"(?:^|[-_])(?:install|deps|dependencies|requirements|setup|bootstrap|venv)(?:[-_]|$)")
+"""The goals of a Makefile that install packages, by their names."""
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+
+
+def _of_goals(name: str, words: Sequence[str], command: ShellCommand) -> str | None:
+    """Return what is not read of a program that installs what a file of the project says: that file is not there."""
+    if name in _TEST_RUNNERS and "--version" not in words:
+        return f"what {name} installs into environments of its own was not read"
+    goals = [word for word in words[1:] if _INSTALLING.search(word) and "=" not in word and not word.startswith("-")]
+    # in another folder it builds software, which is no package of Python
+    if name in ("make", "gmake") and goals and command.directory is None and "-C" not in words:
+        return f"what {name} {' '.join(goals)} installs was not read: there is no Makefile"
+    return None
+
+
+def _computed_text(name: str, words: Sequence[str]) -> str | None:
+    """Return what is not read of a shell that runs the text in a variable."""
+    text = words[-1] if len(words) == 1 or (name == "eval" and len(words) == 2) else None
+    if name in SHELLS:
+        text = next((after for word, after in pairwise(words) if word.startswith("-") and word.endswith("c")), None)
+    found = text is not None and _VARIABLE.fullmatch(text) and not text.strip("${}").isdecimal()
+    return f"what the text in {text} installs was not read: it is only known at run time" if found else None
 
 
 def _of_started(command: ShellCommand, opened: Opener) -> Unread | None:
