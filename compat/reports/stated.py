@@ -75,6 +75,9 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
             return None  # "CUDA version 12.8 is not supported"
         groups["found"] = groups["refused"]
         specifier = f"!={groups['refused'].removeprefix('v')}"
+        listed = [each.removeprefix("v") for each in re.split(r",? (?:and |or )?", groups.get("listed", ""))]
+        if all(map(is_version, listed)):  # the newest of those that the message lists
+            specifier = f"=={max(listed, key=versions.key_of)}"
     elif "series" in groups:
         specifier = f"<{int(groups['series']) + 1}"
     loose = ("least" in groups or ("part" in groups and name != "python")) and "by" not in groups and "found" not in groups

@@ -107,7 +107,10 @@ FORMS = (
     Form("but found", rf"\brequires {_N}(?: version)? ?{_SPEC},? but found (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
     Form("but got", rf"\brequires {_N}(?: version)? ?{_SPEC},? but got (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
     Form("but you have", rf"\brequires {_N}(?: version)? ?{_SPEC},? but you have (?:[\w-]{{1,60}}(?:==| ))?{_FOUND}"),
-    Form("not supported", rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"),
+    Form("not supported",
+        rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"
+        r"(?:[.,:;]? (?:[Cc]urrently )?(?:[Ss]upported|[Oo]nly) versions? (?:are|is):? "
+        rf"(?P<listed>{_V}(?:,? (?:and |or )?{_V}){{0,20}}))?"),
     Form("nsupported", rf"\b[Uu]nsupported {_N} version:? (?P<refused>{_V})(?![\w.]*\w)"),
     Form("compiled using NumPy 1.x",
         rf"compiled using (?P<name>NumPy) (?P<series>1)\.x cannot be run in\s{{1,20}}NumPy {_FOUND}"),

@@ -259,3 +259,10 @@ def test_a_checkout_may_hide_why_its_module_fails(place: str, hidden: bool) -> N
     text = f"ImportError: cannot import name 'LlavaLlamaForCausalLM' from 'llava.model' ({place})\n"
     (finding,) = said(text) or between_of(text)
     assert ("import the module of llava" in finding.fixes[0].text) == hidden
+
+
+def test_an_import_whose_error_is_missing_says_how_to_see_it() -> None:
+    lost = "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its traceback):"
+    (finding,) = said(f"{lost}\n")
+    assert (finding.rule, list(finding.packages)) == ("symptom-import-error-missing", ["transformers"])
+    assert said(f"{lost}\noperator torchvision::nms does not exist\n")[0].rule == "symptom-torchvision-operator"
