@@ -28,7 +28,7 @@ from compat.rules.compiled import Matrix
 
 _LATE = 30.0
 """Seconds after the time limit in which the plan that was found may still be completed from the index."""
-TIME_LIMIT = 45
+TIME_LIMIT = 60
 """Default time limit of the search, in seconds; the best plan found by then is checked and printed."""
 
 

@@ -213,7 +213,9 @@ def _with_sources_before_the_python(case: Case, unbuilt: Mapping[str, str], inde
         return case.unserved
     errors = []
     for (name, version), files in index.files_of_pins(unbuilt.items()).items():
-        wheels = [file for file in files or () if file.kind == "wheel" and target.has_platform(file.tags[2])]
+        wheels = [
+            file for file in files or () if file.kind == "wheel" and file.tags[2] != "any" and target.has_platform(file.tags[2])
+        ]
         old = all(file.uploaded is not None and file.uploaded < target.released for file in files or ())
         if wheels and old and name not in named:
             source = f"Installers build its source, which is older than Python {target.minor}; that usually fails."

@@ -51,7 +51,7 @@ from compat.tables.declared import Declared
 _BY_UV = Checks()
 _RELIEF = 10.0
 """Seconds for finding the user requirement whose removal resolves a contradiction."""
-_LATE = 12.0
+_LATE = 15.0
 """Seconds for the answers of uv, after the deadline of the search."""
 _ACTIONS = ("launch", "config", "env-var", "driver")
 _OF_LEFT = (*_ACTIONS, "source-install")

@@ -431,13 +431,14 @@ def test_a_pin_whose_source_is_older_than_the_python_moves(fix: Run, index: Inde
     }
     index.add("fast", fast)
     index.add("slow", {"1.0": release("2024-11-22", wheel_tags=tags(311))})  # a source that is newer than this Python may build
-    (tmp_path / "requirements.txt").write_text("fast==1.0\nslow==1.0\ntrl==0.18.0\n")
+    index.add("pure", {"1.0": release("2021-05-07", wheel_tags=["py2-none-any"])})  # its source is no more compiled than that
+    (tmp_path / "requirements.txt").write_text("fast==1.0\npure==1.0\nslow==1.0\ntrl==0.18.0\n")
     done = fix("--write", "--any-age", url=index.url, job=("--python-version", "3.13"))
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "fast 1.0 has no wheel for Python 3.13 on this platform (wheels-fast)" in said
     assert "(wheels-slow)" not in said
-    assert (tmp_path / "requirements.txt").read_text() == "fast==2.0\nslow==1.0\ntrl==0.18.0\n"
+    assert (tmp_path / "requirements.txt").read_text() == "fast==2.0\npure==1.0\nslow==1.0\ntrl==0.18.0\n"
 
 
 @pytest.mark.parametrize("other", ["", "--extra-index-url https://index.example/simple\n"])
