@@ -21,7 +21,7 @@ from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.checks.image_tags import Trials, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import image_of
-from compat.checks.torch_variants import CHANNEL, LAST
+from compat.checks.torch_variants import LAST, is_of_channel
 from compat.formats.docker.base_images import name_and_tag, with_compiler
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged
@@ -201,8 +201,9 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
 
 
 def _is_of_channel(copy: Distribution) -> bool:
+    """Whether it is, or may be, from the channel ``pytorch``."""
     details = copy.source.details if copy.source is not None else {}
-    return str(details.get("channel") or CHANNEL).rpartition("/")[2] == CHANNEL
+    return is_of_channel(copy) or not details.get("channel")
 
 
 def _moved(change: Change) -> Change:

@@ -30,7 +30,7 @@ _PTX_RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compa
 def judge_of_conda(stack: Stack) -> Iterator[Finding]:
     copies = stack.facts.package("torch")
     copy = copies[0] if isinstance(copies, list) and len(copies) == 1 else None
-    if copy is None or not _is_of_channel(copy):
+    if copy is None or not is_of_channel(copy):
         return
     cuda = _cuda_of(copy, stack)
     if cuda is None or cuda == "cpu":
@@ -39,7 +39,7 @@ def judge_of_conda(stack: Stack) -> Iterator[Finding]:
     yield from _conda_without_code(stack, copy, cuda)
 
 
-def _is_of_channel(copy: Distribution) -> bool:
+def is_of_channel(copy: Distribution) -> bool:
     """Whether conda takes it from the channel ``pytorch``: by its channel, or by how that channel names its builds."""
     if copy.source is None or copy.source.kind != "conda":
         return False

@@ -492,10 +492,12 @@ def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: Index
     assert file.read_text() == "\n".join([*lines[:3], *new, "  - pip:", "    - accelerate==1.6.0", ""])
 
 
-def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("channels", ["[pytorch]", "[conda-forge, pytorch]"])
+def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path, channels: str) -> None:
+    """By its name, the build is that of the channel pytorch, whichever comes first."""
     index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
     lines = [
-        "channels: [pytorch]",
+        f"channels: {channels}",
         "dependencies:",
         "  - python=3.11.9=h955ad1f_0",
         "  - pytorch=2.4.0=py3.11_cuda12.4_cudnn9.1.0_0",
