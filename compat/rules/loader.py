@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,6 +120,7 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
     unless_tables = _tables("unless", table.get("unless", []))
     if not packages and not when_table:
         raise ValueError("a rule needs packages or [rule.when]")
+    examples = [values_of(example_of(each)) for each in _tables("example", table["example"])]
     rule = Rule(
         id=table["id"], title=_text("title", table["title"]), severity=table["severity"], effect=table["effect"],
         confidence=table["confidence"], why=_text("why", table["why"]), evidence=evidence, packages=packages,
@@ -126,7 +128,7 @@ def rule_of(table: Any, file: str = "", line: int = 0) -> Rule:
         presume=_presume(table.get("presume", {})), presumed_severity=_presumed_severity(table),
         errors=tuple(map(_signature, _tables("errors", table.get("errors", [])))),
         fixes=tuple(map(_fix, _tables("fix", table["fix"]))),
-        examples_json=json.dumps([values_of(example_of(each)) for each in _tables("example", table["example"])], default=str),
+        packed_examples=zlib.compress(json.dumps(examples, default=str).encode()),
         detectors=tuple(d for each in (when_table, *unless_tables) for d in detectors_of(each)), file=file, line=line,
     )  # fmt: skip
     if "source" in table:

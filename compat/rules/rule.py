@@ -226,7 +226,7 @@ class Rule:
     presumed_severity: str = ""
     errors: tuple[Signature, ...] = ()
     fixes: tuple[FixTemplate, ...] = ()
-    examples_json: str = "[]"
+    packed_examples: bytes = b""
     detectors: tuple[tuple[str, str, str, str], ...] = ()
     file: str = ""
     line: int = 0
@@ -235,8 +235,9 @@ class Rule:
     def examples(self) -> tuple[Example, ...]:
         """The examples. They are as large as all the rest, and a check opens a hundred rules, none of them for its examples."""
         import json
+        import zlib
 
-        return tuple(Example(*each) for each in json.loads(self.examples_json))
+        return tuple(Example(*each) for each in json.loads(zlib.decompress(self.packed_examples)))
 
     @property
     def ranges(self) -> dict[str, Ranges]:
