@@ -61,6 +61,11 @@ def is_version(text: str) -> bool:
     return True
 
 
+def is_final(key: Key) -> bool:
+    """Whether a version is neither a pre-release nor a development release."""
+    return bool(key[2] == _FINAL and key[5] == _NO_DEV)
+
+
 def recorded(version: str, releases: Container[str]) -> str:
     """A version without its local label, as it is written among releases: ``torch==2.2`` installs the release 2.2.0."""
     public = version.partition("+")[0]

@@ -19,7 +19,7 @@ from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.plan import Means
 from compat.repair.relaxation import Needs
-from compat.repair.subject import OVER_OTHERS, infer_platform, installed_by
+from compat.repair.subject import infer_platform, installed_by
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
 
@@ -78,7 +78,7 @@ class Case:
         copies = (entry.distribution for entry in listing.entries)
         pins = {(copy.name, copy.version) for copy in copies if copy.version is not None}
         # over others, one command after another may override
-        return listing.kind not in OVER_OTHERS or any(map(pins.issubset, listing.together))
+        return not listing.is_run or any(map(pins.issubset, listing.together))
 
     def in_one_command(self, finding: Finding) -> bool:
         """Whether one install command pins what a finding is about, so that installers refuse a violated requirement."""
@@ -87,7 +87,7 @@ class Case:
     @property
     def known(self) -> frozenset[str] | None:
         """The only packages about which anything is known, if the file installs over others: an image's, or a machine's."""
-        over_others = self.listing is not None and self.listing.kind in OVER_OTHERS and not self.listing.closed
+        over_others = self.listing is not None and not self.listing.starts_empty
         return frozenset(self.listed) if over_others else None
 
     @property

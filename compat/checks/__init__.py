@@ -37,7 +37,7 @@ def check_environment(
 
         found = softened(seen, found)
     if not environment.distributions_complete:
-        from compat.checks.questions import with_implied
+        from compat.checks.implied import with_implied
 
         found = with_implied(seen, found, matrix)
     return environment, tuple(sorted(found, key=lambda finding: finding.order())), (*notes, *not_assessed(environment, matrix))

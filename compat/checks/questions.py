@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from compat.checks.requirements import may_apply
-from compat.model import Distribution, Environment, Finding, is_release
-from compat.records import record, replace
+from compat.model import Finding
 from compat.rules.unknown import of_paths
-from compat.versions import is_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from compat.rules.compiled import Matrix
-    from compat.tables.declared import Declared
+    from collections.abc import Sequence
 
 
 MOST = 3
@@ -98,119 +92,3 @@ def _note(left: Sequence[Finding]) -> str:
         f"{count} more unlikely {'question' if count == 1 else 'questions'} (--all shows {'it' if count == 1 else 'them'}); "
         f"these facts would settle most: {', '.join(most)}"
     )
-
-
-# --- Questions about releases that are not listed but implied: those that a listed release pins.
-#
-# torch 2.9.1 also pins triton, NCCL and cuDNN, and vLLM from an image without a name is taken for that of the project. A pin
-# can be overridden, so a finding about an implied release is a question, never a hit. Ranges imply nothing: the newest release
-# that they allow may be incompatible with older listed releases, which would cause false warnings.
-
-
-_PINNED = 0.8
-"""The likelihood that a pinned release is installed."""
-
-
-@record(frozen=True)
-class Implied:
-    """A release that is not listed; ``by`` says what pins or contains it, ``copy`` what is known of it in an image."""
-
-    name: str
-    version: str
-    by: str
-    copy: Distribution | None = None
-
-
-def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
-    """Add the likely questions about implied releases to the findings of an environment."""
-    from compat.checks import builds
-    from compat.rules import evaluate as rules
-    from compat.rules.facts import Facts, seen_by_torch
-    from compat.tables.declared import open_declared
-
-    implied = implied_by(environment, open_declared())
-    if not implied:
-        return found
-    more = (each.copy or Distribution(each.name, each.version) for each in implied.values())
-    whole = replace(environment, distributions=(*(environment.distributions or ()), *more))
-    again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
-    certain = {each.rule for each in found if each.verdict == "hit"}
-    asked = {
-        each.rule: _question(each, implied) for each in again
-        if each.rule not in certain and not implied.keys().isdisjoint(each.packages)
-    }  # fmt: skip
-    likely = {rule: each for rule, each in asked.items() if likelihood(each) >= LEAST}
-    return (*(each for each in found if each.rule not in likely), *likely.values())
-
-
-def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Implied]:
-    """The pinned releases that are not listed, by name; empty if the list is complete."""
-    if environment.distributions_complete:
-        return {}
-    listed = environment.distributions or ()
-    known = {copy.name for copy in listed}
-    waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and is_release(copy)]
-    found = {each.name: each for copy in listed for each in _in_its_image(copy) if each.name not in known}
-    known |= found.keys()
-    while waiting:
-        for each in _pinned(*waiting.pop(0), environment, declared):
-            if each.name not in known:
-                known.add(each.name)
-                found[each.name] = each
-                waiting.append((each.name, each.version))
-    return found
-
-
-_IMAGES = {"vllm": "vllm/vllm-openai:v"}
-"""Distributions with an image of their own, tagged with their release."""
-
-
-def _in_its_image(copy: Distribution) -> Iterator[Implied]:
-    """Yield what the project's own image contains besides a distribution that is from an image of unknown name."""
-    source = copy.source
-    if (
-        copy.name not in _IMAGES
-        or copy.version is None
-        or source is None
-        or source.kind != "image"
-        or source.details.get("image")
-    ):
-        return
-    from compat.formats.docker.base_images import known_stack
-
-    for each in known_stack(f"{_IMAGES[copy.name]}{copy.version}").distributions or ():
-        if each.name != copy.name and each.version is not None:
-            yield Implied(each.name, each.version, f"the image of {copy.name} {copy.version} contains", each)
-
-
-def _pinned(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
-    """Yield the releases that a release pins regardless of extras.
-
-    A requirement whose marker may hold counts; a package with several different specifiers is skipped.
-    """
-    package = declared.package(name)
-    place = None if package is None else package.place(version)
-    if package is None or place is None:
-        return
-    for asked in package.asks:
-        specifiers = {
-            each[0] for each in package.requirements(place, asked) if each[3] is None and may_apply(each, environment)
-        }
-        pin = specifiers.pop().removeprefix("==") if len(specifiers) == 1 else ""
-        if is_version(pin):
-            yield Implied(asked, pin, f"{name} {version} requires")
-
-
-def _question(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
-    """Convert a finding about implied releases into the question whether they are installed."""
-    names = [name for name in finding.packages if name in implied]
-    stated = (f"{name} {version}" for name, version in finding.packages.items() if name not in implied and version)
-    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
-    return replace(
-        finding, verdict="possible",
-        unknown=tuple(dict.fromkeys((*finding.unknown, *(f"distributions.{name}" for name in names)))),
-        missing=tuple(dict.fromkeys((*finding.missing, "distributions"))),
-        likelihood=_PINNED * (1.0 if finding.verdict == "hit" else known),
-        packages={name: None if name in implied else version for name, version in finding.packages.items()},
-        here="; ".join((*stated, *(f"{name} {implied[name].version}, which {implied[name].by}" for name in names))),
-    )  # fmt: skip

@@ -8,7 +8,7 @@ are about one distribution and agree, one stands for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
@@ -72,6 +72,8 @@ def judged_listing(
     checker = _Checker(relevant, contexts, known, matrix)
     selections = [part for mask in classes for part in checker.split(checker.check(mask, suspects))]
     findings = _merged(selections, contexts, known)
+    if listing.starts_empty and not listing.complete:
+        findings += checker.new_installation(selections, findings)
     if listing.overridden:
         from compat.checks.requirements import as_override_remark
 
@@ -139,24 +141,44 @@ class _Checker:
         from compat.checks import deduplicated, derived_findings
         from compat.rules import evaluate as rules
 
-        entries = as_one([entry for entry, installed in self._relevant if installed & mask])
-        platforms = self._contexts.platforms_of(mask)
-        known, listing = self._known, self._contexts.listing
-        environment = replace(
-            known, python=known.python or _python(platforms, entries),
-            os=known.os or _common(platform.os for platform in platforms),
-            machine=known.machine or _common(platform.machine for platform in platforms),
-            distributions=tuple(entry.distribution for entry in entries), distributions_complete=listing.complete,
-        )  # fmt: skip
+        platforms, known = self._contexts.platforms_of(mask), self._known
+        environment, entries = self._environment(mask, platforms)
         more = derived_findings(environment, suspects) if settled is None else ()
         found = deduplicated((*rules.judge(seen_by_torch(environment), self._matrix, only, self._answers), *more))
         if known.workload is not None and any(each.severity == "error" for each in found):
             from compat.checks.unused import softened
 
             found = softened(environment, found)
+        return _Selection(mask, tuple(platforms), (*self._located(found, entries), *(settled or ())))
+
+    def new_installation(self, selections: list[_Selection], found: list[Finding]) -> Iterator[Finding]:
+        """Yield the questions about a new installation, without extras and on the most common platform (:mod:`.implied`)."""
+        from compat.checks.implied import of_new_installation
+
+        plain = next((number for number, chosen in enumerate(self._contexts.sets) if chosen.label == ""), 0)
+        here = [each for each in selections if plain in self._contexts.sets_of(each.mask)]
+        mask, platform = max(
+            ((each.mask, platform) for each in here for platform in each.platforms), key=lambda each: _frequency(each[1:])
+        )
+        environment, entries = self._environment(mask, [platform])
+        yield from self._located(of_new_installation(environment, found, self._matrix), entries)
+
+    def _environment(self, mask: int, platforms: list[Platform]) -> tuple[Environment, list[Entry]]:
+        """The environment of one selection on some of its platforms, and the entries that are installed in it."""
+        entries = as_one([entry for entry, installed in self._relevant if installed & mask])
+        known = self._known
+        environment = replace(
+            known, python=known.python or _python(platforms, entries),
+            os=known.os or _common(platform.os for platform in platforms),
+            machine=known.machine or _common(platform.machine for platform in platforms),
+            distributions=tuple(entry.distribution for entry in entries),
+            distributions_complete=self._contexts.listing.complete,
+        )  # fmt: skip
+        return environment, entries
+
+    def _located(self, found: Iterable[Finding], entries: list[Entry]) -> Iterator[Finding]:
         by_name = {entry.distribution.name: entry for entry in reversed(entries)}
-        located = tuple(self._in_file(finding, by_name) for finding in found)
-        return _Selection(mask, tuple(platforms), (*located, *(settled or ())))
+        return (self._in_file(finding, by_name) for finding in found)
 
     def _in_file(self, finding: Finding, by_name: Mapping[str, Entry]) -> Finding:
         """The finding with the location of the first of its distributions that is listed in the file."""

@@ -72,6 +72,13 @@ class Branch:
     together: tuple[frozenset[tuple[str, str]], ...]
 
 
+_COMMANDS = (
+    "dockerfile", "shell", "compose", "notebook", "makefile", "gitlab", "devcontainer", "singularity", "kubernetes", "skypilot",
+    "dstack",
+)  # fmt: skip
+"""Kinds of files that run install commands, perhaps over packages that are there already."""
+
+
 @record(frozen=True)
 class Listing:
     """What one file (or one of its stages or services, named by ``label``) installs.
@@ -123,6 +130,16 @@ class Listing:
     def is_relevant(self) -> bool:
         """Whether anything is installed, trains or serves, or was not read."""
         return bool(self.entries or self.unread or self.elsewhere or self.loose or self.context.workload is not None)
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether an installer starts without packages, rather than over those of an image or a machine."""
+        return self.closed or not self.is_run
+
+    @property
+    def is_run(self) -> bool:
+        """Whether commands install one after another, of which a later one may replace what an earlier one installed."""
+        return self.kind in _COMMANDS
 
     def has_one_command(self, packages: Mapping[str, str | None]) -> bool:
         """Whether one install command pins all of these releases, so that installers refuse what one requires of another."""

@@ -26,11 +26,6 @@ GLIBC = "2.35"
 """Default if unknown: that of Ubuntu 22.04, which wheels for accelerators are built for."""
 _PYTHON = (3, 12)
 """Default if no pin has a version-specific wheel: the version that most packages have wheels for."""
-OVER_OTHERS = (
-    "dockerfile", "shell", "compose", "notebook", "makefile", "gitlab", "devcontainer", "singularity", "kubernetes", "skypilot",
-    "dstack",
-)  # fmt: skip
-"""Kinds of files that may install over packages that are there already."""
 _OF_CONDA = ("environment.yml", "conda list", "pixi.toml", "described")
 """Kinds of files that uv cannot complete: conda installs the rest, or has done so."""
 _NEWEST = "the newest that the pins have wheels for"

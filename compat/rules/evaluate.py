@@ -25,7 +25,7 @@ from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from compat.rules.compiled import Matrix
 
@@ -59,6 +59,15 @@ def judge(
         if only is None or rule.id in only:
             found.append(_judged(rule, facts) if answers is None else answers.of(number, rule, facts))
     return tuple(finding for finding in found if finding is not None)
+
+
+def errors_with(names: Iterable[str], environment: Environment, matrix: Matrix) -> Iterator[Finding]:
+    """Yield the errors that certainly hold, of the rules that depend on one of these distributions."""
+    facts = Facts(environment)
+    for number in filter(matrix.is_error, matrix.concerned(facts.keys(), names)):
+        finding = _judged(matrix.rule(number), facts)
+        if finding is not None and finding.verdict == "hit" and finding.severity == "error":
+            yield finding
 
 
 def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[frozenset[str]]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+import compat
 from compat.checks import check_environment
-from compat.checks.questions import implied_by
+from compat.checks.implied import implied_by, newest_by
+from compat.checks.questions import likelihood
 from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
 from compat.records import replace
 from compat.rules.compiled import open_matrix
 from compat.tables.declared import open_declared
+from compat.versions import is_final, key_of
 
 
-def environment(*, complete: bool = False, os: str = "linux", python: str | None = "3.11", **packages: str) -> Environment:
+def environment(
+    *, complete: bool = False, os: str = "linux", machine: str | None = None, python: str | None = "3.11", **packages: str
+) -> Environment:
     copies = tuple(Distribution(name.replace("_", "-"), version) for name, version in packages.items())
-    return Environment(os=os, python=python, distributions=copies, distributions_complete=complete)
+    return Environment(os=os, machine=machine, python=python, distributions=copies, distributions_complete=complete)
 
 
 def versions(here: Environment) -> dict[str, str]:
@@ -54,6 +63,54 @@ def test_a_pin_makes_a_question_of_a_rule_and_never_a_hit() -> None:
     assert asked.unknown == ("distributions.nvidia-cudnn-cu12",)
     assert asked.here.endswith("nvidia-cudnn-cu12 9.10.2.21, which torch 2.9.1 requires")
     assert asked.likelihood == 0.8
+
+
+def selected(here: Environment) -> dict[str, str]:
+    declared = open_declared()
+    return {name: each.version for name, each in newest_by(here, implied_by(here, declared), declared).items()}
+
+
+def test_an_installer_selects_the_newest_release_that_the_others_accept() -> None:
+    found = selected(environment(machine="x86_64", python="3.11", bitsandbytes="0.45.0"))
+    torch = open_declared().package("torch")
+    assert torch is not None
+    place = torch.place(found["torch"])
+    assert place is not None
+    (accepted,) = [row[0] for row in torch.requirements(place, "triton")]
+    assert found["triton"] in SpecifierSet(accepted)
+    listed = (Distribution("transformers", None), Distribution("tokenizers", "0.13.3"))
+    older = selected(Environment(os="linux", python="3.11", distributions=listed))
+    assert older["transformers"] == "4.33.3"  # the last release that accepts this tokenizers
+
+
+def test_pre_releases_and_releases_for_another_python_are_not_selected() -> None:
+    newest, older = (selected(environment(python=python, trl="0.9.6"))["transformers"] for python in ("3.12", "3.9"))
+    assert key_of(older) < key_of(newest)
+    assert is_final(key_of(newest))
+
+
+def test_a_file_is_asked_about_what_a_new_installation_gets(tmp_path: Path) -> None:
+    rule = "vllm-all-special-tokens-extended"
+    asked = asked_about(tmp_path, "vllm==0.7.2\n")
+    assert asked[rule].here.startswith("vllm 0.7.2; transformers 5.")
+    assert asked[rule].here.endswith(", which an installer selects for vllm 0.7.2")
+    assert rule not in asked_about(tmp_path, "vllm==0.7.2\ntransformers<5\n")
+    assert rule in asked_about(tmp_path, "vllm==0.7.2\ntransformers\n")
+
+
+def test_releases_between_which_nothing_is_pinned_raise_no_question(tmp_path: Path) -> None:
+    asked = asked_about(tmp_path, "trl>=0.9\ntransformers>=4.40\n")
+    assert not any("an installer selects" in each.here for each in asked.values())
+
+
+def test_an_installed_environment_is_not_taken_for_a_new_installation() -> None:
+    assert likelihood(questions(environment(vllm="0.7.2"))["vllm-all-special-tokens-extended"]) == 0
+
+
+def asked_about(folder: Path, text: str) -> dict[str, Finding]:
+    file = folder / "requirements.txt"
+    file.write_text(text)
+    return {each.rule: each for each in compat.check(file).findings if each.verdict == "possible"}
 
 
 def test_vllm_from_an_image_without_a_name_is_that_of_the_project() -> None:

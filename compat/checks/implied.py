@@ -1,0 +1,233 @@
+"""Questions about releases that are not listed but implied: those that a listed release pins, and those an installer selects.
+
+torch 2.9.1 also pins triton, NCCL and cuDNN, and vLLM from an image without a name is taken for that of the project. What is
+required with a range, or listed without a release, is the newest release that the others accept, in a new installation. All of
+this can be otherwise, so a finding about an implied release is a question, never a hit.
+"""
+
+from __future__ import annotations
+
+from compat.checks.questions import LEAST, likelihood
+from compat.checks.requirements import may_apply
+from compat.model import Distribution, Environment, Finding, is_release, of_no_index
+from compat.records import record, replace
+from compat.rules.unknown import of_paths
+from compat.versions import EVERY, contains, is_final, is_version, key_of, ranges_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from compat.rules.compiled import Matrix
+    from compat.tables.declared import Declared, Package
+
+_PINNED = 0.8
+"""The likelihood that a pinned release is installed."""
+_SELECTED = 0.5
+"""The likelihood that a new installation has the release that an installer would select today."""
+
+
+@record(frozen=True)
+class Implied:
+    """A release that is not listed: ``by`` says what pins, contains or requires it, ``copy`` what an image says of it."""
+
+    name: str
+    version: str
+    by: str
+    copy: Distribution | None = None
+    often: float = _PINNED
+
+
+def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
+    """Add the likely questions about implied releases to the findings of an environment."""
+    from compat.checks import builds
+    from compat.rules import evaluate as rules
+    from compat.rules.facts import Facts, seen_by_torch
+    from compat.tables.declared import open_declared
+
+    implied = implied_by(environment, open_declared())
+    if not implied:
+        return found
+    certain = {each.rule for each in found if each.verdict == "hit"}
+    whole = _completed(environment, implied)
+    again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
+    asked = {
+        each.rule: _question(each, implied) for each in again
+        if each.rule not in certain and not implied.keys().isdisjoint(each.packages)
+    }  # fmt: skip
+    likely = {rule: each for rule, each in asked.items() if likelihood(each) >= LEAST}
+    return (*(each for each in found if each.rule not in likely), *likely.values())
+
+
+def of_new_installation(environment: Environment, found: Collection[Finding], matrix: Matrix) -> Iterator[Finding]:
+    """Yield the errors of a new installation of what a file lists: its pins with the newest releases that they accept."""
+    from compat.checks import builds, interfaces
+    from compat.rules import evaluate as rules
+    from compat.rules.facts import Facts, seen_by_torch
+    from compat.tables.declared import open_declared
+
+    declared = open_declared()
+    pinned = implied_by(environment, declared)
+    stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
+    newest = newest_by(environment, pinned, declared) if stated else {}
+    if not newest:
+        return
+    known = {each.rule for each in found if each.verdict == "hit" or likelihood(each) >= LEAST}
+    implied = {**pinned, **newest}
+    whole = _completed(environment, implied)
+    more = (*builds.judge(Facts(whole)), *interfaces.judge(Facts(whole)))
+    errors = (each for each in more if each.verdict == "hit" and each.severity == "error")
+    for each in (*rules.errors_with(newest, seen_by_torch(whole), matrix), *errors):
+        about = each.packages.keys()
+        if each.rule not in known and not newest.keys().isdisjoint(about) and not stated.isdisjoint(about):
+            yield _question(each, implied)
+
+
+def _completed(environment: Environment, implied: Mapping[str, Implied]) -> Environment:
+    listed = (copy for copy in environment.distributions or () if copy.name not in implied)
+    more = (each.copy or Distribution(each.name, each.version) for each in implied.values())
+    return replace(environment, distributions=(*listed, *more))
+
+
+def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Implied]:
+    """The pinned releases that are not listed, by name; empty if the list is complete."""
+    if environment.distributions_complete:
+        return {}
+    listed = environment.distributions or ()
+    known = {copy.name for copy in listed}
+    waiting = [(copy.name, copy.version) for copy in listed if copy.version is not None and is_release(copy)]
+    found = {each.name: each for copy in listed for each in _in_its_image(copy) if each.name not in known}
+    known |= found.keys()
+    while waiting:
+        for each in _pinned(*waiting.pop(0), environment, declared):
+            if each.name not in known:
+                known.add(each.name)
+                found[each.name] = each
+                waiting.append((each.name, each.version))
+    return found
+
+
+def newest_by(environment: Environment, pinned: Mapping[str, Implied], declared: Declared) -> Mapping[str, Implied]:
+    """What an installer selects of what is listed without a release, or required and not listed, by name.
+
+    Like an installer, it takes the newest release that goes with those selected so far, requirement by requirement, but it
+    never goes back: a distribution of which no release fits is left out.
+    """
+    listed = environment.distributions or ()
+    releases = {copy.name: copy.version for copy in listed if copy.version is not None}
+    releases |= {each.name: each.version for each in pinned.values()}
+    found: dict[str, Implied] = {}
+    names = {copy.name for copy in listed} | pinned.keys()
+    waiting = [(copy, "an installer selects") for copy in listed if copy.version is None and not of_no_index(copy)]
+    asking = list(releases.items())
+    while waiting or asking:
+        for copy, by in waiting:
+            version = _newest(copy, releases, environment, declared)
+            if version is not None:
+                found[copy.name] = Implied(copy.name, version, by, often=_SELECTED)
+                releases[copy.name] = version
+                asking.append((copy.name, version))
+        waiting = []
+        for name, version in asking:
+            for other in _required(name, version, environment, declared):
+                if other not in names:
+                    names.add(other)
+                    waiting.append((Distribution(other, None), f"an installer selects for {name} {version}"))
+        asking = []
+    return found
+
+
+def _newest(copy: Distribution, releases: Mapping[str, str], environment: Environment, declared: Declared) -> str | None:
+    """The newest final release that an open requirement, the Python and the selected releases accept."""
+    package = declared.package(copy.name)
+    if package is None:
+        return None
+    admitted = EVERY if copy.specifier is None else ranges_of(copy.specifier)
+    around = [(name, version, declared.package(name)) for name, version in releases.items()]
+    asking = [(each, version) for _, version, each in around if each is not None and copy.name in each.asks]
+    asked = [(name, version) for name, version in releases.items() if name in package.asks]
+    for version in reversed(package.versions):
+        key, release = key_of(version), package.published(version)
+        python = environment.python and release and release.pythons
+        if (
+            is_final(key) and contains(admitted, key) and release is not None and release.yanked is None
+            and (not python or contains(python, key_of(environment.python or "")))
+            and all(_accepts(each, other, copy.name, version, environment) for each, other in asking)
+            and all(_accepts(package, version, name, other, environment) for name, other in asked)
+        ):  # fmt: skip
+            return version
+    return None
+
+
+def _accepts(package: Package, version: str, name: str, other: str, environment: Environment) -> bool:
+    """Whether a release accepts the release of another distribution; one that is not recorded accepts all."""
+    place = package.place(version)
+    rows = () if place is None else package.requirements(place, name)
+    return all(contains(each[1], key_of(other)) for each in rows if each[3] is None and may_apply(each, environment))
+
+
+def _required(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[str]:
+    """Yield the distributions that a release requires regardless of extras."""
+    package = declared.package(name)
+    place = None if package is None else package.place(version)
+    if package is not None and place is not None:
+        always = package.extra(place, "")
+        for asked in dict.fromkeys((*always, *package.asks)):
+            rows = package.requirements(place, asked)
+            if any(each[3] is None and may_apply(each, environment) for each in rows) or (not rows and asked in always):
+                yield asked
+
+
+_IMAGES = {"vllm": "vllm/vllm-openai:v"}
+"""Distributions with an image of their own, tagged with their release."""
+
+
+def _in_its_image(copy: Distribution) -> Iterator[Implied]:
+    """Yield what the project's own image contains besides a distribution that is from an image of unknown name."""
+    source = copy.source
+    if (
+        copy.name not in _IMAGES
+        or copy.version is None
+        or source is None
+        or source.kind != "image"
+        or source.details.get("image")
+    ):
+        return
+    from compat.formats.docker.base_images import known_stack
+
+    for each in known_stack(f"{_IMAGES[copy.name]}{copy.version}").distributions or ():
+        if each.name != copy.name and each.version is not None:
+            yield Implied(each.name, each.version, f"the image of {copy.name} {copy.version} contains", each)
+
+
+def _pinned(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
+    """Yield the releases that a release pins regardless of extras.
+
+    A requirement whose marker may hold counts; a package with several different specifiers is skipped.
+    """
+    package = declared.package(name)
+    place = None if package is None else package.place(version)
+    if package is None or place is None:
+        return
+    for asked in package.asks:
+        specifiers = {
+            each[0] for each in package.requirements(place, asked) if each[3] is None and may_apply(each, environment)
+        }
+        pin = specifiers.pop().removeprefix("==") if len(specifiers) == 1 else ""
+        if is_version(pin):
+            yield Implied(asked, pin, f"{name} {version} requires")
+
+
+def _question(finding: Finding, implied: Mapping[str, Implied]) -> Finding:
+    """Convert a finding about implied releases into the question whether they are installed."""
+    names = [name for name in finding.packages if name in implied]
+    stated = (f"{name} {version}" for name, version in finding.packages.items() if name not in implied and version)
+    known = of_paths(finding.unknown) if finding.likelihood is None else finding.likelihood
+    return replace(
+        finding, verdict="possible",
+        unknown=tuple(dict.fromkeys((*finding.unknown, *(f"distributions.{name}" for name in names)))),
+        missing=tuple(dict.fromkeys((*finding.missing, "distributions"))),
+        likelihood=min(implied[name].often for name in names) * (1.0 if finding.verdict == "hit" else known),
+        packages={name: None if name in implied else version for name, version in finding.packages.items()},
+        here="; ".join((*stated, *(f"{name} {implied[name].version}, which {implied[name].by}" for name in names))),
+    )  # fmt: skip
