@@ -177,7 +177,8 @@ _VOCABULARY = {
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
-                 "sharded-state-dict", "truncated-samples", "fsdp-offload", "fsdp-layer-class", "neat-packing",
+                 "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
+                 "scaled-temperature", "communication-type",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
                  "sglang-flashinfer", "uv-run", "ray-serve-llm"),
 }  # fmt: skip

@@ -222,9 +222,6 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
         for name in ("fsdp_offload_params", "offload_params"):
             if name in value:
                 _switch("fsdp-offload")(draft, value[name], origin, tentative)
-        for name in ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap"):
-            if value.get(name):
-                draft.on("fsdp-layer-class", origin, tentative=tentative)
         # how the final model is saved, which axolotl may set apart from the checkpoints
         for name in ("final_state_dict_type", "state_dict_type", "fsdp_state_dict_type"):
             if isinstance(value.get(name), str):
@@ -263,6 +260,15 @@ def _listed(feature: str) -> Callable[[Draft, object, str, bool], None]:
         draft.feature(feature, value if value is UNKNOWN else bool(value), origin, tentative=tentative)
 
     return read
+
+
+def _temperature(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    """Record whether completions are sampled at another temperature than 1."""
+    try:
+        on = UNKNOWN if value is UNKNOWN else float(str(value)) != 1
+    except ValueError:
+        return
+    draft.feature("scaled-temperature", on, origin, tentative=tentative)
 
 
 def _excess_length(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -340,7 +346,7 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"), "fsdp_offload_params": _switch("fsdp-offload"),
-    "fsdp_transformer_layer_cls_to_wrap": _listed("fsdp-layer-class"), "neat_packing": _switch("neat-packing"),
+    "neat_packing": _switch("neat-packing"), "padding_free": _switch("padding-free"), "temperature": _temperature,
     "parallelism_config_cp_size": _several("context-parallel"),
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
     "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
@@ -355,6 +361,10 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
     "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,
 }  # fmt: skip
+
+
+def _enabled(table: object) -> bool:
+    return isinstance(table, dict) and table.get("enabled") is True
 
 
 def deepspeed_facts(
@@ -374,6 +384,10 @@ def deepspeed_facts(
             draft.on("optimizer-offload", origin("zero_optimization"), tentative=tentative)
         if isinstance(zero.get("overlap_comm"), bool):
             draft.feature("overlap-comm", zero["overlap_comm"], origin("zero_optimization"), tentative=tentative)
+    model_type = next((key for key in ("bf16", "fp16") if _enabled(settings.get(key))), None)
+    communication = precision_word(settings.get("communication_data_type"))
+    if communication is not None and model_type is not None:
+        draft.feature("communication-type", communication != model_type, origin("communication_data_type"), tentative=tentative)
     types = settings.get("data_types")
     if isinstance(types, dict) and types.get("grad_accum_dtype") is not None:
         on = precision_word(types["grad_accum_dtype"]) == "fp32"
@@ -382,10 +396,8 @@ def deepspeed_facts(
     schedule = scheduler.get("params") if isinstance(scheduler, dict) else None
     if isinstance(schedule, dict) and schedule.get("warmup_num_steps") == "auto":
         draft.on("deepspeed-auto-warmup", origin("scheduler"), tentative=tentative)
-    for key in ("bf16", "fp16"):
-        table = settings.get(key)
-        if isinstance(table, dict) and table.get("enabled") is True:
-            draft.record("precision", key, origin(key), tentative=tentative)
+    if model_type is not None:
+        draft.record("precision", model_type, origin(model_type), tentative=tentative)
     batch = settings.get("train_micro_batch_size_per_gpu")
     if parse_count(batch) == batch:
         apply_option(draft, "per_device_train_batch_size", batch, origin("train_micro_batch_size_per_gpu"), tentative=tentative)

@@ -131,9 +131,7 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
         if version is not None:
             apply_option(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
         table = {"fsdp_cpu_ram_efficient_loading": True, **(settings.get("fsdp_config") or {})}
-        if str(table.get("fsdp_auto_wrap_policy")).upper() == "TRANSFORMER_BASED_WRAP":
-            table.setdefault("fsdp_transformer_layer_cls_to_wrap", "")  # the policy asks the model for its layers
-        for name in ("fsdp_cpu_ram_efficient_loading", "fsdp_offload_params", "fsdp_transformer_layer_cls_to_wrap"):
+        for name in ("fsdp_cpu_ram_efficient_loading", "fsdp_offload_params"):
             apply_option(draft, name, table.get(name), origin(("fsdp_config", name)))
     parallelism = settings.get("parallelism_config")
     if isinstance(parallelism, dict) and "parallelism_config_cp_size" in parallelism:
