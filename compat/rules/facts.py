@@ -41,6 +41,7 @@ SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
 MODEL_FAMILIES = (
     "mistral", "mixtral", "ministral", "llama", "qwen2", "qwen3", "qwen", "gemma", "phi", "falcon", "gpt-oss", "gpt2",
     "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
+    "chatglm", "internlm2",
     "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl", "minicpm", "minicpm-o", "paligemma",
     "phi-3-vision", "pixtral", "voxtral", "deepseek-v2", "deepseek-coder-v2", "deepseek-v3", "deepseek-r1",
     "deepseek-r1-distill", "deepseek-r1-0528-qwen3", "llama-3.1", "llama-3.2", "llama-3.3",

@@ -135,6 +135,7 @@ def test_which_devices_of_a_kind_without_a_number_are_seen(
         ("Qwen/Qwen2.5-7B", "qwen2"), ("meta-llama/Llama-3.1-8B", "llama-3.1"), ("meta-llama/Llama-2-7b-hf", "llama"), ("HuggingFaceH4/zephyr-7b-beta", None),
         ("google/gemma-2-9b-it", "gemma-2"), ("google/gemma-7b", "gemma"), ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-vl"),
         ("deepseek-ai/DeepSeek-V2-Lite", "deepseek-v2"), ("deepseek-ai/DeepSeek-R1", "deepseek-r1"),
+        ("THUDM/chatglm3-6b", "chatglm"), ("THUDM/glm-4-9b-chat", "glm"), ("internlm/internlm2-chat-7b", "internlm2"),
         ("google/gemma-4-E4B-it", "gemma-4"), ("google/gemma-3n-E2B", "gemma-3n"), ("meta-llama/Llama-4-Scout-17B-16E", "llama-4"),
         ("Qwen/Qwen3.5-27B", "qwen3.5"), ("Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2"), ("OpenGVLab/InternVL3-8B-hf", "internvl"),
         ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "deepseek-r1-distill"), ("deepseek-ai/deepseek-llm-7b-base", "deepseek"),
