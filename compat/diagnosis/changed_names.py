@@ -67,9 +67,8 @@ def releases_with_name(lack: Lack, modules: Sequence[str], installed: Collection
         meant = _inside(found, lack.owner)
         doubt = f" It is a guess that {lack.owner} forwards the name from {meant[0].module}." if meant else None
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
-        meant = (
-            [] if module_of_name(lack.owner, modules) is not None else found
-        )  # a known class has its members in the other tables
+        # a known class has its members in the other tables
+        meant = [] if module_of_name(lack.owner, modules, anywhere=False) is not None else found
         doubt = f" The {lack.name} of {lack.owner} is assumed to be this one because of its name."
     one = of_one_package(meant, modules, installed if doubt is None else ())
     if not one and lack.required:

@@ -174,7 +174,7 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
         shown = shown_in(lack.owner, lack.name) if tabled is not None else of_older_name(lack.owner, lack.name)
         known = known if shown is None else None
     if known is not None and known.doubt and lack.kind not in _OF_A_MODULE and not error.frames:
-        module = module_of_name(lack.owner.partition(".")[0], ())
+        module = module_of_name(lack.owner.partition(".")[0], (), anywhere=False)
         known = known if module is None or distribution_of_module(module) == known.package else None
     return known or tabled
 

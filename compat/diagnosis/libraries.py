@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import upgrade_to
-from compat.checks.torch_build import major_version, stack_of
+from compat.checks.torch_build import INDEX, major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, version_of
 from compat.diagnosis.loader import (
@@ -33,7 +33,7 @@ from compat.records import replace
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
 from compat.tables.linked import open_linked
-from compat.versions import key_of
+from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -336,7 +336,8 @@ def _for_cudnn(asking: str | None, release: str) -> Iterator[Fix]:
 def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[Fix]:
     """Yield the newest release whose published wheel is linked against the CUDA that torch, or else the toolkit, has.
 
-    Where neither is known, it is the first release for a later CUDA than that of the missing library.
+    Where neither is known, it is the first release for a later CUDA than that of the missing library, unless the installed one
+    is older than all whose CUDA is known: then torch may as well be for an earlier CUDA.
     """
     stack = stack_of(facts, open_code_tables())
     cuda = stack.flavour.numbered or (facts.environment.cuda_toolkit if stack.torch is None else None)
@@ -346,6 +347,11 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
         if fitting and version_of(name, facts) not in fitting:
             command = f'pip install "{name}=={fitting[-1]}"'
             yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major_version(cuda)}", command)
+        return
+    version = version_of(name, facts)
+    if rows and version is not None and is_version(version) and key_of(version) < key_of(rows[0].version):
+        text = f"a build for the CUDA of {name} {version}" + (f", which is {built}" if built else "")
+        yield Fix("source-install", "torch", "", text, f"pip install torch --index-url {INDEX}/cuXYZ")
         return
     later = [(each.version, newer) for each in rows if built and (newer := each.cuda()) and int(newer) > int(built)]
     if later:

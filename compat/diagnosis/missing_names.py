@@ -120,15 +120,16 @@ _SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParal
 """The names under which nearly all code imports these classes."""
 
 
-def module_of_name(name: str, modules: Sequence[str]) -> str | None:
+def module_of_name(name: str, modules: Sequence[str], *, anywhere: bool = True) -> str | None:
     """Return the module that has a name: the first one of :func:`modules_of_name`."""
-    return next(modules_of_name(name, modules), None)
+    return next(modules_of_name(name, modules, anywhere=anywhere), None)
 
 
-def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = ()) -> Iterator[str]:
+def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = (), *, anywhere: bool = True) -> Iterator[str]:
     """Yield the modules that have a name: of ``modules``, :data:`LIKELY`, the model that the name begins with, and ``last``.
 
-    A function may also have a name that begins like that of its package.
+    A function may also have a name that begins like that of its package. ``anywhere``: if none of these has the name, and no
+    frame shows where it is from, the public modules of all packages are searched.
     """
     known, packages = releases(), tracked()
     met = False
@@ -140,7 +141,7 @@ def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = ())
         if table is not None and any(known.answer(table.package, version, need).met for version in table.versions[::-12]):
             met = True
             yield module
-    if not met and not modules and is_telling(name):
+    if anywhere and not met and not modules and is_telling(name):
         yield from public_homes(name)
 
 

@@ -18,6 +18,7 @@ from compat.diagnosis.frame_packages import (
     package_of,
     version_of,
 )
+from compat.diagnosis.installations import SYSTEMS, of_other_systems
 from compat.diagnosis.loader import EXTENSIONS
 from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.model import Finding, Fix, normalized
@@ -146,10 +147,16 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     undeclared = next(importing_undeclared(name, facts), None) if asking is None else None
     if undeclared is not None:
         asking, there = undeclared, f" {undeclared} does not require it."
-    name = INSTEAD.get((name, str(facts.value("os"))), name)
+    system = str(facts.value("os"))
+    name = INSTEAD.get((name, system), name)
     version = version_of(name, facts)
     if asking == name:
         return []
+    fix = Fix("pin", name, spec or None, f"provides {module}", f"pip install {_quoted(name, spec)}")
+    if system in SYSTEMS and (elsewhere := of_other_systems(name, system)) is not None:
+        there = f"{there} {name} has no wheels for {SYSTEMS[system]}."
+        without = f"a release of {asking or 'the package that imports it'} that runs without {module}"
+        fix = elsewhere.fixes[0] if asking in (None, MODELS_OWN) else Fix("downgrade", asking, None, without)
     who = f"{asking} imports it" if asking and asking != MODELS_OWN else "the code imports it"
     if version:
         there = f" Release {version} is listed as installed, so another environment was running."
@@ -166,19 +173,15 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
             why=f"The package {name} provides it.{there}",
             confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
-            fixes=(
-                Fix(
-                    "pin",
-                    name,
-                    spec or None,
-                    f"provides {module}",
-                    f'pip install "{name}{spec}"' if spec else f"pip install {name}",
-                ),
-            ),
+            fixes=(fix,),
             evidence=(_DEPENDENCIES,),
             here=location_text(error),
         )
     ]
+
+
+def _quoted(name: str, spec: str) -> str:
+    return f'"{name}{spec}"' if spec else name
 
 
 def _not_brought(name: str, facts: Facts) -> Iterator[str]:

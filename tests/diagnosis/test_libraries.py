@@ -90,6 +90,15 @@ def test_a_missing_library_names_the_release_that_is_linked_to_the_cuda_of_torch
     assert finding.rule in ("symptom-cuda-library-missing", "build-onnxruntime-gpu-cuda")
 
 
+def test_a_release_older_than_all_known_builds_is_not_led_to_one_of_years_later() -> None:
+    text = "    from vllm import cuda_utils\nImportError: libcudart.so.12: cannot open shared object file: No such file or directory\n"
+    (finding,) = said(text, of("vllm==0.2.2"))
+    first = finding.fixes[0]
+    assert (first.kind, first.package) == ("source-install", "torch")
+    assert first.text == "a build for the CUDA of vllm 0.2.2, which is 12"
+    assert not any(fix.kind == "upgrade" for fix in finding.fixes)
+
+
 PROVIDER = (
     "[ONNXRuntimeError] : 1 : FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.11: "
     "cannot open shared object file: No such file or directory"

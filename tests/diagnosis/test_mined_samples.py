@@ -76,4 +76,4 @@ def _error(row: Row) -> str:
         return f"TypeError: {function}() got an unexpected keyword argument '{row.missing}'"
     missing = re.sub(r"^.*\.", "", row.missing)
     module = row.missing.rpartition(".")[0] or row.target
-    return f"ImportError: cannot import name '{missing}' from '{module}' (/v/{module.replace('.', '/')}.py)"
+    return f"ImportError: cannot import name '{missing}' from '{module}' ({SITE}/{module.replace('.', '/')}.py)"

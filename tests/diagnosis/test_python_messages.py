@@ -156,3 +156,10 @@ def test_a_package_that_is_not_installed() -> None:
     assert said("ModuleNotFoundError: No module named 'helpers'\n") == ()  # the user's own
     (finding,) = said("ModuleNotFoundError: No module named 'triton'\n", Environment(os="windows"))
     assert [fix.command for fix in finding.fixes] == ["pip install triton-windows"]
+
+
+def test_a_package_without_wheels_for_the_system_is_not_offered() -> None:
+    here = Environment(os="darwin", distributions=(Distribution("gptqmodel", "5.6.6"), Distribution("torch", "2.9.1")))
+    (finding,) = said("ModuleNotFoundError: No module named 'triton'\n", here)
+    assert all(fix.command is None for fix in finding.fixes)
+    assert "triton has no wheels for macOS" in finding.why
