@@ -7,6 +7,7 @@ package that the script never comes to is in its environment, but not its proble
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import sys
@@ -246,6 +247,7 @@ def judge(environment: Environment) -> Iterator[Finding]:
     yield from _old_protobuf(script)
 
 
+@functools.cache  # the environment is checked with other releases, too
 def _certain(script: Script, each: Statement) -> bool:
     """Whether a parser, too, finds the whole chain of imports unguarded, and nothing else provides the module."""
     if script.files.hooked and script.files.find(each.module.partition(".")[0]) is None:
@@ -262,20 +264,28 @@ def _certain(script: Script, each: Statement) -> bool:
 
 
 def _at_margin(step: Statement) -> bool:
-    try:
-        body = syntax_tree(_text_of(step.path)).body
-    except (SyntaxError, ValueError, RecursionError):
-        return False
     last = step.module.rpartition(".")[2]
+    modules, names = _margin(step.path)
+    return (step.name is None and step.module in modules) or not names.isdisjoint(((last, step.name), ("", step.name)))
+
+
+@functools.cache
+def _margin(path: str) -> tuple[frozenset[str], frozenset[tuple[str, str | None]]]:
+    """What a file imports unconditionally, up to a ``raise``: modules, and names with the last part of their module's name."""
+    modules: set[str] = set()
+    names: set[tuple[str, str | None]] = set()
+    try:
+        body = syntax_tree(_text_of(path)).body
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset(), frozenset()
     for node in _always(body):
-        if isinstance(node, ast.Import) and step.name is None and any(each.name == step.module for each in node.names):
-            return True
-        names = [each.name for each in node.names] if isinstance(node, ast.ImportFrom) else []
-        if isinstance(node, ast.ImportFrom) and step.name in names and (node.module or "").rpartition(".")[2] in (last, ""):
-            return True
         if isinstance(node, ast.Raise):
-            return False
-    return False
+            break
+        if isinstance(node, ast.Import):
+            modules.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.update(((node.module or "").rpartition(".")[2], each.name) for each in node.names)
+    return frozenset(modules), frozenset(names)
 
 
 def _always(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
