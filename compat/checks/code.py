@@ -171,9 +171,11 @@ def _why(each: CodeNeed, package: str, lacking: str, installed: Mapping[str, str
     if each.need.kind in ("method", "inherited", "offered") and not each.need.keywords and not each.need.positional:
         error = "AttributeError"
     text = f"{_line(each)} uses it, and the installed release does not have it: this raises {error}."
-    if lacking != package:
-        text = f"{_line(each)} uses it, and {package} {installed[package]} imports it from {lacking}, which does not have it: "
-        f"this raises {error}."
+    if lacking != package and not each.need.keywords:
+        text = (
+            f"{_line(each)} uses it, and {package} {installed[package]} imports it from {lacking}, which does not have it: "
+            f"this raises {error}."
+        )
     return text if each.sure else f"{text} The line only runs under a condition."
 
 

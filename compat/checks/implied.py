@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from compat.rules.compiled import Matrix
+    from compat.rules.evaluate import Answers
     from compat.tables.declared import Declared, Package
 
 _PINNED = 0.8
@@ -59,8 +60,13 @@ def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: M
     return (*(each for each in found if each.rule not in likely), *likely.values())
 
 
-def of_new_installation(environment: Environment, found: Collection[Finding], matrix: Matrix) -> Iterator[Finding]:
-    """Yield the errors of a new installation of what a file lists: its pins with the newest releases that they accept."""
+def of_new_installation(
+    environment: Environment, found: Collection[Finding], matrix: Matrix, answers: Answers
+) -> Iterator[Finding]:
+    """Yield the errors of a new installation of what a file lists: its pins with the newest releases that they accept.
+
+    ``answers`` caches the results of rules for similar environments.
+    """
     from compat.checks import builds, interfaces
     from compat.rules import evaluate as rules
     from compat.rules.facts import Facts, seen_by_torch
@@ -75,9 +81,10 @@ def of_new_installation(environment: Environment, found: Collection[Finding], ma
     known = {each.rule for each in found if each.verdict == "hit" or likelihood(each) >= LEAST}
     implied = {**pinned, **newest}
     whole = _completed(environment, implied)
+    whole = replace(whole, distributions=tuple(map(answers.same, whole.distributions or ())))
     more = (*builds.judge(Facts(whole)), *interfaces.judge(Facts(whole)))
     errors = (each for each in more if each.verdict == "hit" and each.severity == "error")
-    for each in (*rules.errors_with(newest, seen_by_torch(whole), matrix), *errors):
+    for each in (*rules.errors_with(newest, seen_by_torch(whole), matrix, answers), *errors):
         about = each.packages.keys()
         if each.rule not in known and not newest.keys().isdisjoint(about) and not stated.isdisjoint(about):
             yield _question(each, implied)

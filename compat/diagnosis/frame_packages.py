@@ -21,6 +21,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 _SOURCES = ("src", "python")
 _GENERATED = ("unsloth_compiled_cache", "unsloth")
 """The folder of the trainers that unsloth generates on import, and a word in the names of its generated functions."""
+_GENERATED_MODULE = "Unsloth"
+"""How the names of these trainers' modules begin: ``UnslothGRPOTrainer``."""
 
 
 def distribution_of_module(module: str) -> str:
@@ -29,6 +31,8 @@ def distribution_of_module(module: str) -> str:
         return among[0]
     top = module.partition(".")[0]
     known = providers(top)
+    if not known and top.startswith(_GENERATED_MODULE):
+        return _GENERATED[1]
     return known[0] if known else normalized(top)
 
 

@@ -35,6 +35,7 @@ _INTERPRETER = re.compile(
     r"unexpected keyword argument|required positional argument|positional arguments? but|has no attribute|cannot import name"
     r"|No module named|object is not (?:callable|iterable|subscriptable)|index out of range|values to unpack"
     r"|unsupported operand type|not supported between instances|object does not support|object cannot be interpreted"
+    r"|can only concatenate"
 )
 """Python's own messages, whose wording packages sometimes reuse."""
 _LOOKING_UP = ("__getattr__", "__getattribute__", "__getitem__")

@@ -1,4 +1,4 @@
-"""Attributes that an object lacks because the method that sets them failed: the error that ended it is printed above."""
+"""Attributes that an object lacks because the method that sets them did not run, or failed with an error printed above."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def of_unfinished_object(lack: Lack, error: RaisedError, facts: Facts) -> list[F
             verdict="possible",
             severity="error",
             effect="crash",
-            title=f"{lack.owner} sets {lack.name} itself, but this object does not have it yet: an error came before",
-            why=f"Every analyzed release of {package} sets {lack.what} on the object. If __init__ fails before that, Python "
-            "prints this message after the error that ended it, often from __del__: the cause is further up in the text.",
+            title=f"{lack.owner} sets {lack.name} itself, but the method that does so has not run for this object",
+            why=f"Every analyzed release of {package} has a method that sets {lack.what}. If __init__ failed before that, the "
+            "error that ended it is printed further up, and this message often comes from __del__. Otherwise the object was not "
+            "prepared for what needs it, such as a feature that is not enabled.",
             confidence="reported",
             packages={package: version_of(package, facts)},
-            fixes=(Fix("config", text="paste the text from its first traceback on; it stands above this message"),),
+            fixes=(Fix("config", text="look for an error above this message, and give the text from its first traceback on"),),
             evidence=(_CLASSES,),
             here=location_text(error),
         )

@@ -61,11 +61,11 @@ def judge(
     return tuple(finding for finding in found if finding is not None)
 
 
-def errors_with(names: Iterable[str], environment: Environment, matrix: Matrix) -> Iterator[Finding]:
+def errors_with(names: Iterable[str], environment: Environment, matrix: Matrix, answers: Answers) -> Iterator[Finding]:
     """Yield the errors that certainly hold, of the rules that depend on one of these distributions."""
     facts = Facts(environment)
     for number in filter(matrix.is_error, matrix.concerned(facts.keys(), names)):
-        finding = _judged(matrix.rule(number), facts)
+        finding = answers.of(number, matrix.rule(number), facts)
         if finding is not None and finding.verdict == "hit" and finding.severity == "error":
             yield finding
 

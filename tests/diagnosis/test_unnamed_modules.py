@@ -78,3 +78,12 @@ def test_an_attribute_that_every_release_sets_on_the_object_points_to_the_error_
     (finding,) = said("AttributeError: 'LLM' object has no attribute 'llm_engine'")
     assert (finding.rule, list(finding.packages)) == ("symptom-unfinished-object", ["vllm"])
     assert said("AttributeError: 'LLM' object has no attribute 'nothing_like_it'")[0:1] != (finding,)
+
+
+def test_a_generated_module_belongs_to_the_package_that_generates_it() -> None:
+    (finding,) = said("AttributeError: module 'UnslothPPOTrainer' has no attribute 'UnslothPPOTrainer'")
+    assert list(finding.packages) == ["unsloth"]
+
+
+def test_python_s_own_message_about_tuples_is_not_that_of_a_package() -> None:
+    assert said('TypeError: can only concatenate tuple (not "str") to tuple') == ()
