@@ -38,8 +38,8 @@ def of_unfinished_object(lack: Lack, error: RaisedError, facts: Facts) -> list[F
             effect="crash",
             title=f"{lack.owner} sets {lack.name} itself, but the method that does so has not run for this object",
             why=f"Every analyzed release of {package} has a method that sets {lack.what}. If __init__ failed before that, the "
-            "error that ended it is printed further up, and this message often comes from __del__. Otherwise the object was not "
-            "prepared for what needs it, such as a feature that is not enabled.",
+            "error that ended it is printed further up, and this message often comes from __del__. Otherwise the object was "
+            "not prepared for what needs it, such as a feature that is not enabled.",
             confidence="reported",
             packages={package: version_of(package, facts)},
             fixes=(Fix("config", text="look for an error above this message, and give the text from its first traceback on"),),
