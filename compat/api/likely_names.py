@@ -6,8 +6,8 @@ import re
 
 _LIKELY_NAMES = (
     ("pyproject.toml", re.compile(r"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)),
-    ("Dockerfile", re.compile(r"\A(?:\s*#.*\n|\s*\n|ARG .*\n)*FROM \S+", re.IGNORECASE)),
-    ("environment.yml", re.compile(r"^dependencies:\s*$", re.MULTILINE)),
+    ("Dockerfile", re.compile(r"\A(?:[ \t\r]*(?:#.*)?\n|ARG .*\n)*FROM \S+", re.IGNORECASE)),
+    ("environment.yml", re.compile(r"^dependencies:[ \t\r]*$", re.MULTILINE)),
 )
 """The names of files that have no mark of a format, by a line in them."""
 _REQUIREMENT = re.compile(r"\s*(?:$|#|-[-\w]|[A-Za-z\d][\w.-]*\s*(?:\[[^]]*\]\s*)?(?:$|[;#@]|[=<>!~]=?))")
