@@ -22,7 +22,7 @@ _CALLED = {
 }  # fmt: skip
 _KNOWN = frozenset({
     "accelerate", "aiohttp", "aiter", "anthropic", "anyio", "apache-tvm-ffi", "apex", "aqlm", "auto-gptq", "auto-round",
-    "autoawq", "autotrain-advanced", "axolotl", "bitsandbytes", "causal-conv1d", "click", "compressed-tensors",
+    "autoawq", "autotrain-advanced", "axolotl", "bitsandbytes", "cachetools", "causal-conv1d", "click", "compressed-tensors",
     "ctranslate2", "cuda-bindings", "cuda-python", "cupy-cuda11x", "cupy-cuda12x", "cut-cross-entropy", "datasets",
     "decord", "decord2", "deep-gemm", "deepspeed", "deepspeed-mii", "diffusers", "einops", "evaluate",
     "exllamav2", "fairscale", "fastapi", "faster-whisper", "flagembedding",
@@ -33,8 +33,8 @@ _KNOWN = frozenset({
     "hydra-core", "importlib-metadata", "ipykernel", "ipywidgets", "jax", "jaxlib", "jinja2", "joblib", "keras", "kernels",
     "langchain-core", "lerobot", "liger-kernel", "lighteval", "lightning", "lightning-utilities", "litellm",
     "llama-cpp-python", "llamafactory", "llguidance", "llm-blender", "llmcompressor", "lm-eval", "lm-format-enforcer",
-    "lmcache", "lmdeploy", "mamba-ssm", "math-verify", "megatron-core", "mergekit", "mistral-common", "mkl", "mlx", "mlx-lm",
-    "modelscope", "mpi4py", "ms-swift", "nemo-toolkit", "ninja", "numba", "numpy", "nvidia-cuda-nvrtc-cu11",
+    "lmcache", "lmdeploy", "mamba-ssm", "math-verify", "mcp", "megatron-core", "mergekit", "mistral-common", "mkl", "mlx", "mlx-lm",
+    "modelscope", "mpi4py", "ms-swift", "nemo-toolkit", "ninja", "nixl-cu12", "nixl-cu13", "numba", "numpy", "nvidia-cuda-nvrtc-cu11",
     "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
     "nvidia-cudnn-frontend", "nvidia-cusparse-cu12", "nvidia-cutlass-dsl", "nvidia-ml-py", "nvidia-modelopt",
     "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-nvjitlink-cu12", "omegaconf", "onnx", "onnxruntime", "onnxruntime-gpu",

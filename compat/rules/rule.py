@@ -237,7 +237,8 @@ class Rule:
         import json
         import zlib
 
-        return tuple(Example(*each) for each in json.loads(zlib.decompress(self.packed_examples)))
+        packed = self.packed_examples
+        return tuple(Example(*each) for each in json.loads(zlib.decompress(packed))) if packed else ()
 
     @property
     def ranges(self) -> dict[str, Ranges]:

@@ -57,7 +57,7 @@ def test_the_engine_of_a_server_is_the_same_job() -> None:
 def test_a_training_command() -> None:
     text = "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 \\\n  train.py --bf16 --gradient_checkpointing"
     assert shown(text) == {
-        "launcher": "torchrun", "processes": 2, "precision": "bf16", "features": ["gradient-checkpointing"]
+        "launcher": "torchrun", "processes": 2, "nodes": 1, "precision": "bf16", "features": ["gradient-checkpointing"]
     }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_files_of_the_other_machine_are_not_read_here(tmp_path: Path, monkeypatc
     (tmp_path / "serve.yaml").write_text("model: some/model\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for name in ("train.py", str(tmp_path / "train.py")):
-        assert shown(f"torchrun --nproc_per_node 2 {name}") == {"launcher": "torchrun", "processes": 2}
+        assert shown(f"torchrun --nproc_per_node 2 {name}") == {"launcher": "torchrun", "processes": 2, "nodes": 1}
     for name in ("serve.yaml", str(tmp_path / "serve.yaml")):
         found = job(f"vllm serve --config {name}")
         assert found is not None
