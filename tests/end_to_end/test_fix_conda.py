@@ -1,0 +1,68 @@
+"""``compat fix`` of conda environments: what it moves, from which channel, and what it leaves to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.fixing import CLEAN, RULE, Run, own, release
+from tests.index.server import IndexServer
+
+pytest.importorskip("clingo")
+
+
+def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """conda's channel pytorch has no build for this GPU: torch is from conda-forge, and brings what it needs itself."""
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06", "nvidia-cublas-cu12==12.8.4.1")})
+    index.add("torchvision", {"0.19.0": release("2024-07-24", "torch==2.4.0"), "0.23.0": release("2025-08-06", "torch==2.8.0")})
+    index.add("nvidia-cublas-cu12", {"12.8.4.1": release("2025-03-01")})
+    lines = ["channels: [pytorch, nvidia]", "dependencies:", "  - python=3.11", "  - pytorch=2.4.0", "  - torchvision=0.19.0"]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, "  - pytorch-cuda=12.4", "  - pip:", "    - accelerate==1.6.0", ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nvidia-cublas" not in done.stdout
+    assert "from conda-forge, not checked" in " ".join(done.stdout.split())
+    new = ["  - conda-forge::pytorch=2.8.0=cuda*", "  - conda-forge::torchvision=0.23.0"]
+    assert file.read_text() == "\n".join([*lines[:3], *new, "  - pip:", "    - accelerate==1.6.0", ""])
+
+
+@pytest.mark.parametrize("channels", ["[pytorch]", "[conda-forge, pytorch]"])
+def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path, channels: str) -> None:
+    """By its name, the build is that of the channel pytorch, whichever comes first."""
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
+    lines = [
+        f"channels: {channels}",
+        "dependencies:",
+        "  - python=3.11.9=h955ad1f_0",
+        "  - pytorch=2.4.0=py3.11_cuda12.4_cudnn9.1.0_0",
+    ]
+    (tmp_path / "environment.yml").write_text("\n".join([*lines, ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "this file pins every build: take pytorch from conda-forge" in " ".join(done.stdout.split())
+
+
+def test_a_package_of_conda_moves_if_another_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """The error is about transformers alone; the release that fixes it requires newer tokenizers, which are conda's as well."""
+    head = "name: job\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n"
+    (tmp_path / "environment.yml").write_text(f"{head}  - transformers=4.51.3\n  - tokenizers=0.21.1\n")
+    bad = RULE.format(
+        name="bad-transformers", severity="error", packages='transformers = "<4.57"', hit='transformers = "4.51.3"',
+        clear='transformers = "4.57.1"', fix='[[rule.fix]]\nupgrade = { transformers = ">=4.57" }',
+    )  # fmt: skip
+    done = fix("--write", *own(tmp_path, bad), url=index.url, subject=["environment.yml"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "environment.yml").read_text() == f"{head}  - transformers=4.57.1\n  - tokenizers=0.22.1\n"
+
+
+def test_a_range_of_conda_is_left_with_what_to_do(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Its release is not known, and it is not a package that is missing."""
+    index.add("torch", {"1.12.1": release("2022-08-05"), "2.8.0": release("2025-08-06")})
+    text = "channels: [pytorch]\ndependencies:\n  - python=3.11\n  - pytorch=2.5\n  - pytorch-cuda=12.4\n"
+    (tmp_path / "environment.yml").write_text(text)
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert 'conda install --override-channels -c conda-forge "pytorch-gpu>=2.8.0"' in done.stdout
+    assert (tmp_path / "environment.yml").read_text() == text
