@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import Version
-
 from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.targets import apply_options, threshold_code
@@ -27,7 +25,7 @@ from compat.reports.wrapped import unwrapped
 from compat.rules.compiled import Matrix
 from compat.tables.declared import open_declared
 from compat.tables.linked import series_of
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 
 @record(frozen=True)
@@ -291,7 +289,7 @@ def _newest_of_series(name: str, version: str) -> str | None:
     if package is None or not is_version(release) or package.place(release) is None:
         return None
     same = [each.version for each in package.releases if each.yanked is None and series_of(each.version) == series_of(release)]
-    newest = max((each for each in same if not Version(each).is_prerelease), key=key_of, default=None)
+    newest = max((each for each in same if is_final(key_of(each))), key=key_of, default=None)
     return newest if newest is not None and key_of(newest) > key_of(release) else None
 
 

@@ -155,9 +155,7 @@ class _Trials:
 
         def fits(version: str) -> bool:
             each = package.published(version) if package and contains(ranges, key_of(version)) else None
-            if each is None or each.yanked is not None:
-                return False
-            return python is None or each.pythons is None or contains(each.pythons, key_of(python))
+            return each is not None and each.is_offered(python)
 
         versions = package.versions if package else []
         oldest, newest = next(filter(fits, versions), None), next(filter(fits, reversed(versions)), None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs
+from compat.checks.choices import ChoiceSet, Requested, choice_sets, pair_set, unconflicted_pairs, vendor_of
 from compat.formats.listing import Choice, Edge, Listing
 from compat.markers import OF_SYSTEM, SYSTEMS, Comparison, Marker, combined, parse, version_holds
 from compat.model import Accelerator, Environment, normalized
@@ -92,8 +92,6 @@ class Contexts:
 
     def _leave_out_other_vendors(self, devices: Iterable[Accelerator]) -> None:
         """Drop the optional sets of choices with builds for another vendor's GPUs, if others have builds for the target's."""
-        from compat.checks.choices import vendor_of
-
         vendors = {each.vendor for each in devices}
         own = other = 0
         for entry, mask in zip(self.listing.entries, self.installed()):

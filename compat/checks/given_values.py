@@ -17,6 +17,7 @@ from compat.interfaces.changes import Change, values
 from compat.interfaces.table import tracked
 from compat.model import Environment, Finding, Option, Workload
 from compat.records import record
+from compat.versions import is_final, key_of
 
 _SAY_NOTHING = frozenset(
     (
@@ -58,15 +59,13 @@ def accepted_in(value: str, found: Sequence[Change]) -> Accepted:
 
     Comparisons do not show everything that is accepted: a release that has the string in any container is not said to lack it.
     """
-    from packaging.version import Version
-
     first = found[0]
     accepting = {version for each in found for version in each.has}
     refusing = {version for each in found for version in each.lacks} - accepting
     checked = not all(each.owner.startswith("=") for each in found)
     if not checked:
         refusing -= {version for each in values().of(value) if each.package == first.package for version in each.has}
-    known = tuple(each for each in first.known if not Version(each).is_prerelease)
+    known = tuple(each for each in first.known if is_final(key_of(each)))
     having, lacking = (tuple(each for each in known if each in some) for some in (accepting, refusing))
     return Accepted(first.package, having, lacking, tuple(each for each in known if each in accepting | refusing), checked)
 

@@ -82,7 +82,8 @@ def of_new_installation(
     implied = {**pinned, **newest}
     whole = _completed(environment, implied)
     whole = replace(whole, distributions=tuple(map(answers.same, whole.distributions or ())))
-    more = (*builds.judge(Facts(whole)), *interfaces.judge(Facts(whole)))
+    facts = Facts(whole)
+    more = (*builds.judge(facts), *interfaces.judge(facts))
     errors = (each for each in more if each.verdict == "hit" and each.severity == "error")
     for each in (*rules.errors_with(newest, seen_by_torch(whole), matrix, answers), *errors):
         about = each.packages.keys()
@@ -155,10 +156,8 @@ def _newest(copy: Distribution, releases: Mapping[str, str], environment: Enviro
     asked = [(name, version) for name, version in releases.items() if name in package.asks]
     for version in reversed(package.versions):
         key, release = key_of(version), package.published(version)
-        python = environment.python and release and release.pythons
         if (
-            is_final(key) and contains(admitted, key) and release is not None and release.yanked is None
-            and (not python or contains(python, key_of(environment.python or "")))
+            is_final(key) and contains(admitted, key) and release is not None and release.is_offered(environment.python)
             and all(_accepts(each, other, copy.name, version, environment) for each, other in asking)
             and all(_accepts(package, version, name, other, environment) for name, other in asked)
         ):  # fmt: skip

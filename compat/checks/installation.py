@@ -188,10 +188,7 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
     exact = python.count(".") > 1
     if contains(wanted, key_of(python)) or (not exact and contains(wanted, key_of(f"{python}.99"))):
         return
-    fitting = (
-        each.version for each in reversed(package.releases)
-        if each.yanked is None and (each.pythons is None or contains(each.pythons, key_of(python)))
-    )  # fmt: skip
+    fitting = (each.version for each in reversed(package.releases) if each.is_offered(python))
     newest = next(fitting, None)
     text = f"the newest release for Python {python}"
     fixes = () if newest is None else (downgrade_to(copy.name, newest, text, kind="pin"),)

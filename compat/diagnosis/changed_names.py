@@ -12,8 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from compat.checks.fix_commands import downgrade_to
 from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
 from compat.diagnosis.missing_names import Named, module_of_name
@@ -22,7 +20,7 @@ from compat.interfaces import changes as table
 from compat.interfaces.changes import Change, changes
 from compat.model import Finding, Fix
 from compat.records import record, replace
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -188,7 +186,7 @@ def _merged(found: Sequence[Change]) -> _Releases | None:
             good -= bad  # what it forwards to requires it
     if good & bad:
         return None
-    known = tuple(version for version in first.known if not Version(version).is_prerelease)
+    known = tuple(version for version in first.known if is_final(key_of(version)))
     works, fails = (tuple(version for version in known if version in some) for some in (good, bad))
     if not works or not fails:
         return None
@@ -221,7 +219,7 @@ def releases_with_field(name: str, packages: Collection[str]) -> Named | None:
         return None
     has = {version for each in found for version in each.has}
     decided = has.union(*(each.lacks for each in found))
-    known = [version for version in found[0].known if version in decided and not Version(version).is_prerelease]
+    known = [version for version in found[0].known if version in decided and is_final(key_of(version))]
     owners = {each.owner for each in found}
     return releases_with_option(
         found[0].package, f"{next(iter(owners))}({name}=)" if len(owners) == 1 else f"the option {name}", has, known

@@ -9,14 +9,12 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from compat.checks.code import releases
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.frame_packages import version_of
 from compat.interfaces.at_once import place_of
 from compat.model import Fix
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
     from compat.rules.facts import Facts
@@ -67,4 +65,4 @@ def _published(package: str, version: str | None) -> str | None:
 def _finals(package: str) -> list[tuple[str, str]]:
     """Return the final releases with their days, by version; patches of older lines are published later than newer lines."""
     table = releases().table(package)
-    return [] if table is None else [each for each in zip(table.versions, table.uploaded) if not Version(each[0]).is_prerelease]
+    return [] if table is None else [each for each in zip(table.versions, table.uploaded) if is_final(key_of(each[0]))]

@@ -11,8 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from packaging.version import Version
-
 from compat.checks.code import releases
 from compat.interfaces.at_once import place_of
 from compat.interfaces.needs import Need
@@ -20,7 +18,7 @@ from compat.interfaces.source.records import Class
 from compat.interfaces.table import open_table, tracked
 from compat.model import Fix
 from compat.records import record, replace
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 
 @record(frozen=True)
@@ -263,7 +261,7 @@ def where_shown(package: str, what: str, shows: Callable[[str], bool]) -> Named 
     ``None`` unless it came or went once: the newest and the oldest release are asked, and those between them by halves.
     """
     table = releases().table(package)
-    versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
+    versions = [each for each in (table.versions if table is not None else ()) if is_final(key_of(each))]
     if not versions or (new := shows(versions[-1])) == shows(versions[0]):
         return None
     at = bisect_left(versions, 1, key=lambda version: shows(version) == new)

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import class_with_argument
 from compat.diagnosis.missing_names import (
@@ -36,6 +34,7 @@ from compat.interfaces.source.records import Class, Function
 from compat.interfaces.table import tracked
 from compat.records import replace
 from compat.syntax.python import syntax_tree
+from compat.versions import is_final, key_of
 
 if TYPE_CHECKING:
     pass
@@ -232,7 +231,7 @@ def _of_members(module: str, owner: str, name: str) -> Named | None:
     if table is None or not module:
         return None
     has: dict[str, bool] = {}
-    for version in (each for each in table.versions if not Version(each).is_prerelease):
+    for version in (each for each in table.versions if is_final(key_of(each))):
         world = known.world(package, version)
         found = None if world is None else world.imported(module, owner)
         if world is None or found is None or not isinstance(found.definition, Class):
@@ -337,7 +336,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     specifier, again, holes = found.specifier, None, list(found.holes)
     if len(holes) > _MOST_HOLES:  # a series without the name: the releases before it are named, and the first one after it
         again = versions[versions.index(holes[-1]) + 1]
-        last = next(each for each in reversed(versions[: versions.index(holes[0])]) if not Version(each).is_prerelease)
+        last = next(each for each in reversed(versions[: versions.index(holes[0])]) if is_final(key_of(each)))
         specifier = ",".join((*([f">={found.first}"] if before else ()), f"<={last}"))
         span = f"{f'from {found.first} ' if before else ''}up to {last} and again from {again} on"
     sides = [side for side in (found.below, found.above) if side is not None and side[1]]
@@ -371,13 +370,13 @@ def _name_in_newer(need: Need, package: str, found: Explained) -> str | None:
 
 def _without_prereleases(found: Explained) -> Explained:
     """Replace pre-releases at the ends of the range with final releases: naming a pre-release would install one."""
-    finals = [each for each in found.range.versions if each in found.range.allowed and not Version(each).is_prerelease]
+    finals = [each for each in found.range.versions if each in found.range.allowed and is_final(key_of(each))]
     if not finals:
         return found
-    first = finals[0] if Version(found.first or "0").is_prerelease else found.first
+    first = finals[0] if not is_final(key_of(found.first or "0")) else found.first
     newest = found.last == found.range.versions[-1]
-    last = finals[-1] if not newest and Version(found.last or "0").is_prerelease else found.last
-    holes = {version: why for version, why in found.holes.items() if not Version(version).is_prerelease}
+    last = finals[-1] if not newest and not is_final(key_of(found.last or "0")) else found.last
+    holes = {version: why for version, why in found.holes.items() if is_final(key_of(version))}
     return replace(found, first=first, last=last, holes=holes)
 
 

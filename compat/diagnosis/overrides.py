@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from compat.checks.code import releases
 from compat.diagnosis.changed_names import (
     COMMON,
@@ -35,7 +33,7 @@ from compat.interfaces.source.records import Class, Function
 from compat.interfaces.world import World
 from compat.model import Finding, Fix
 from compat.records import record, replace
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -166,7 +164,7 @@ def left_over(lack: Lack, modules: Sequence[str]) -> Named | None:
         return None
     known = releases()
     table = known.table("transformers")
-    versions = [each for each in (table.versions if table is not None else ()) if not Version(each).is_prerelease]
+    versions = [each for each in (table.versions if table is not None else ()) if is_final(key_of(each))]
     taken = [lack.name in _taken_by_loading(world) for each in versions if (world := known.world("transformers", each))]
     since = next((at for at in range(len(taken) - 1, 0, -1) if taken[at] and not taken[at - 1]), 0)
     named = releases_with_option(

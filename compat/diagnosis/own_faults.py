@@ -10,13 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, location_text, package_of, version_of
 from compat.model import Finding, Fix
 from compat.tables.declared import open_declared
-from compat.versions import is_version, key_of
+from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
@@ -84,7 +82,7 @@ def _neighbours(package: str, version: str | None) -> Iterator[Fix]:
     if declared is None or version is None or not is_version(version):
         return
     here = key_of(version.partition("+")[0])
-    finals = [each.version for each in declared.releases if each.yanked is None and not Version(each.version).is_prerelease]
+    finals = [each.version for each in declared.releases if each.yanked is None and is_final(key_of(each.version))]
     after = [each for each in finals if key_of(each) > here]
     before = [each for each in finals if key_of(each) < here]
     if after:

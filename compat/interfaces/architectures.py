@@ -11,6 +11,7 @@ from functools import cache
 
 from compat.interfaces.changes import Change, values
 from compat.records import record
+from compat.versions import is_final, key_of
 
 _REGISTRIES = {
     "vllm": re.compile(
@@ -33,13 +34,11 @@ class Support:
 @cache
 def support(package: str, model: str) -> Support | None:
     """Return the releases of an engine, or of transformers, that support an architecture or a model type."""
-    from packaging.version import Version
-
     found = [each for each in values().of(model) if _registers(package, each)]
     if not found:
         return None
     has = {version for each in found for version in each.has}
-    known = tuple(version for version in found[0].known if not Version(version).is_prerelease)
+    known = tuple(version for version in found[0].known if is_final(key_of(version)))
     return Support(tuple(version for version in known if version in has), known)
 
 

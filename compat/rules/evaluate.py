@@ -249,10 +249,9 @@ def severity_of(rule: Rule, facts: Facts) -> str:
     """The severity of a rule's finding: that of presumed facts as long as one of them says what the job does."""
     if not rule.presumed_severity:
         return rule.severity
-    presuming = facts.presuming(defaults_of(rule, facts))
-    says = (
-        name for name, value in defaults_of(rule, facts) if name not in _OF_NO_JOB and (name, value) != ("quantization", "none")
-    )
+    presumed = defaults_of(rule, facts)
+    presuming = facts.presuming(presumed)
+    says = (name for name, value in presumed if name not in _OF_NO_JOB and (name, value) != ("quantization", "none"))
     in_use = any(presuming.is_presumed(f"workload.{name}") for name in says)
     return rule.presumed_severity if in_use else rule.severity
 

@@ -12,7 +12,7 @@ import os
 from compat.files import read_table
 from compat.model import Distribution
 from compat.records import record
-from compat.versions import Ranges, key_of, recorded
+from compat.versions import Ranges, contains, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class Published:
     glibc: str
     yanked: str | None
     wheels: str
+
+    def is_offered(self, python: str | None) -> bool:
+        """Whether installers take it without being asked for it: not yanked, and for this Python (``None``: any)."""
+        return self.yanked is None and (python is None or self.pythons is None or contains(self.pythons, key_of(python)))
 
 
 class Package:
