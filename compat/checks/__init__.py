@@ -49,7 +49,7 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     The accelerators of ``environment`` are those visible to the job. ``suspects`` limits the checks of published source to
     these packages (``None``: no limit).
     """
-    from compat.checks import builds, guards, installation, launching, optional, requirements
+    from compat.checks import builds, guards, installation, optional, requirements
     from compat.checks import interfaces as surface
     from compat.rules.facts import Facts
     from compat.tables.declared import open_declared
@@ -57,10 +57,14 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     facts, declared = Facts(environment), open_declared()
     found = [
         *builds.judge(facts), *requirements.judge(facts, declared), *installation.judge_releases(facts, declared),
-        *guards.judge(facts), *optional.judge(facts), *launching.judge(facts),
+        *guards.judge(facts), *optional.judge(facts),
         *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
     ]  # fmt: skip
-    # the modules that read code and options are imported only if there are any
+    # the modules that read the job, its code and its options are imported only if there are any
+    if environment.workload is not None:
+        from compat.checks import launching
+
+        found += launching.judge(facts)
     if environment.workload is not None and environment.workload.code:
         from compat.checks.code import judge_imports
 

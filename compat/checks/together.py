@@ -13,6 +13,7 @@ from compat.checks.advice import requirements_in
 from compat.checks.missing import is_missing, tightest
 from compat.model import Distribution, Environment
 from compat.records import replace
+from compat.rules.evaluate import Answers
 from compat.tables.declared import open_declared
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -42,25 +43,27 @@ def contradict(findings: Iterable[Finding]) -> bool:
 def commands_for_all(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[str, ...] | None:
     """The commands that fix every finding, or else every error; ``None`` if no combination of fixes does.
 
-    Empty if the fixes of fewer than two findings install releases.
+    Empty if the fixes of fewer than two findings install releases, or none of them is about an error: each combination that is
+    tried is checked whole, which takes several times as long as the report without it.
     """
     movable = [
         each for each in findings if each.verdict == "hit" and not is_missing(each) and any(map(_specifiers, each.fixes))
     ]
     errors = [each for each in movable if each.severity == "error"]
-    if len(movable) < 2:
+    if len(movable) < 2 or not errors:
         return ()
     trials = _Trials(environment, matrix)
     for chosen in (movable, errors):
-        if chosen and (found := trials.of(chosen)) is not None:
+        if (found := trials.of(chosen)) is not None:
             return () if len(chosen) < 2 else (found,)
-    return None if errors and (len(errors) > 1 or contradict(movable)) else ()
+    return None if len(errors) > 1 or contradict(movable) else ()
 
 
 class _Trials:
     def __init__(self, environment: Environment, matrix: Matrix) -> None:
         self._environment = environment
         self._matrix = matrix
+        self._answers = Answers()
         self._left = _MOST_TRIALS
 
     def of(self, findings: Sequence[Finding]) -> str | None:
@@ -103,7 +106,8 @@ class _Trials:
         copies = {copy.name: copy for copy in self._environment.distributions or ()}
         moved = {name for name, version in releases.items() if name not in copies or copies[name].version != version}
         copies |= {name: Distribution(name, releases[name]) for name in moved}
-        _, found, _ = check_environment(replace(self._environment, distributions=tuple(copies.values())), self._matrix)
+        environment = replace(self._environment, distributions=tuple(copies.values()))
+        _, found, _ = check_environment(environment, self._matrix, self._answers)
         return [
             each for each in found if each.verdict == "hit" and not is_missing(each)
             and (each.severity == "error" or each.rule in rules or (each.origin == "metadata" and moved & set(each.packages)))
@@ -127,9 +131,7 @@ class _Trials:
         package = open_declared().package(name)
         for version in reversed(package.versions if package else ()):
             each = package.published(version) if package and contains(ranges, key_of(version)) else None
-            if each is None or each.yanked is not None or key_of(version)[2:] != _FINAL:
-                continue
-            if python is None or each.pythons is None or contains(each.pythons, key_of(python)):
+            if each is not None and each.is_offered(python) and key_of(version)[2:] == _FINAL:
                 return version
         return spec.removeprefix("==") if spec.startswith("==") and is_version(spec.removeprefix("==")) else None
 

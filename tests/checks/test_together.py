@@ -11,6 +11,7 @@ from compat.checks.missing import fold_missing
 from compat.checks.requirements import judge
 from compat.checks.together import commands_for_all, contradict
 from compat.model import Distribution, Environment, Finding, Fix
+from compat.records import replace
 from compat.rules.compiled import open_matrix
 from compat.rules.facts import Facts
 from compat.tables.declared import Declared
@@ -49,6 +50,15 @@ OLD = {
 def environment(versions: dict[str, str]) -> Environment:
     copies = tuple(Distribution(name, version) for name, version in versions.items())
     return Environment(python="3.11", os="linux", distributions=copies, distributions_complete=True)
+
+
+def test_no_combination_is_tried_for_warnings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each trial is a whole check: doctor took three times as long on an environment with two warnings."""
+    from compat import checks
+
+    monkeypatch.setattr(checks, "check_environment", lambda *_: pytest.fail("a combination was tried"))
+    two = [replace(finding(f'pip install "{name}<1"'), severity="warning", rule=name) for name in ("peft", "trl")]
+    assert commands_for_all(two, environment(OLD), open_matrix()) == ()
 
 
 def test_one_command_fixes_what_fixes_of_single_findings_would_undo() -> None:
