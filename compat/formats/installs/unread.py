@@ -73,7 +73,7 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
         return Unread("what pipx installs into an environment of its own was not read", elsewhere=True)
     if _LOADED.match(rest[0]):
         return Unread("what a downloaded script installs was not read", elsewhere=True)
-    if (text := _of_goals(name, rest, command) or _computed_text(name, rest)) is not None:
+    if (text := _computed_text(name, rest)) is not None:
         return Unread(text, elsewhere=True)
     found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
     if name == "alias" and any(_is_installer((word.partition("=")[2].split() or [""])[0]) for word in rest[1:]):
@@ -89,7 +89,10 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
             return Unread(f"what {scripts} installs was not read")
     if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
-    return _of_started(command, opened)
+    if (started := _of_started(command, opened)) is not None:
+        return started
+    text = _of_goals(name, rest, command)
+    return Unread(text, elsewhere=True) if text else None
 
 
 _TEST_RUNNERS = ("nox", "tox")
