@@ -89,10 +89,7 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
             return Unread(f"what {scripts} installs was not read")
     if name in ("source", ".") and rest[1:] and _is_missing(rest[1], command, opened):
         return Unread(f"what {rest[1]} installs was not read: it is not in the project", elsewhere=True)
-    if (started := _of_started(command, opened)) is not None:
-        return started
-    text = _of_goals(name, rest, command)
-    return Unread(text, elsewhere=True) if text else None
+    return _of_started(command, opened) or _of_goals(name, rest, command)
 
 
 _TEST_RUNNERS = ("nox", "tox")
@@ -101,14 +98,15 @@ _INSTALLING = re.compile(r"(?:^|[-_])(?:install|deps|dependencies|requirements|s
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 
 
-def _of_goals(name: str, words: Sequence[str], command: ShellCommand) -> str | None:
+def _of_goals(name: str, words: Sequence[str], command: ShellCommand) -> Unread | None:
     """Return what is not read of a program that installs what a file of the project says: that file is not there."""
     if name in _TEST_RUNNERS and "--version" not in words:
-        return f"what {name} installs into environments of its own was not read"
+        return Unread(f"what {name} installs into environments of its own was not read", elsewhere=True)
     goals = [word for word in words[1:] if _INSTALLING.search(word) and "=" not in word and not word.startswith("-")]
     # in another folder it builds software, which is no package of Python
     if name in ("make", "gmake") and goals and command.directory is None and "-C" not in words:
-        return f"what {name} {' '.join(goals)} installs was not read: there is no Makefile"
+        text = f"what {name} {' '.join(goals)} installs was not read: there is no Makefile"
+        return Unread(text, elsewhere=True)
     return None
 
 
