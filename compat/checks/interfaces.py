@@ -7,8 +7,9 @@ given code, trainer or model reaches it; :func:`unreached` lists the rest.
 from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
-from compat.interfaces.at_once import ENTRIES, SERVERS, TIERS, AtOnce, open_at_once
+from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, SERVERS, TIERS, AtOnce, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, is_release
+from compat.records import replace
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -47,6 +48,8 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
             yield from of_imports(broken, installed, rows)
         if later:
             yield from of_reached(facts.workload, installed, rows, failing)
+        elif _may_be_any_job(facts.workload, installed):
+            yield from of_mains(installed, rows)
     if from_source:
         from compat.checks.code import releases
         from compat.checks.source_trees import of_trees, trees_in
@@ -75,6 +78,8 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
     rows = open_rows_once() if failing != frozenset() else None
     if rows is not None:
         found = broken_together(listed, rows, later=later, failing=failing)
+    if not later and (workload is None or _may_be_any_job(workload, listed)):
+        found |= _index().together(listed, tiers=(MAIN,))
     if workload is not None and workload.code:
         used = used_by_code(workload.code)
         # optimum-onnx may have what optimum does not: both put modules into one namespace package
@@ -85,7 +90,8 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
 def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
     """The packages that fail at import, or ``later`` in submodules and calls; ``None`` if the full table must be consulted."""
     several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
-    return _index().failing(several, tiers=TIERS if later else TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))])
+    tiers = TIERS if later else (*TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))], MAIN)
+    return _index().failing(several, tiers=tiers)
 
 
 def _index() -> AtOnce:
@@ -132,6 +138,46 @@ def releases_in(environment: Environment, *, images: bool = False) -> dict[str, 
         else:
             several.add(copy.name)
     return {name: version for name, version in found.items() if name not in several}
+
+
+_WITH_TRAINERS = ("axolotl", "llamafactory", "ms-swift", "openrlhf", "unsloth", "verl")
+"""Packages that replace trainers, or create them otherwise than their own code does."""
+
+
+def _may_be_any_job(workload: Workload, installed: Mapping[str, object]) -> bool:
+    """Whether nothing says which trainer of an installed package runs."""
+    named = any(name in installed for name in MAINS) and not any(name in installed for name in _WITH_TRAINERS)
+    return named and workload.task is None
+
+
+def of_mains(installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
+    """Yield a finding for each package with which none of the main trainers of another one works, whichever the job needs."""
+    from compat.interfaces.imports import of_main
+
+    for consumer in sorted(_index().failing({name: (each,) for name, each in installed.items()}, tiers=(MAIN,))):
+        broken = filter(of_main, rows.broken(installed, tiers=("E2", "R1"), consumers=(consumer,)))
+        for (_, package), found in paired(broken).items():
+            if {row.module for row in found} == set(MAINS[consumer]):
+                yield _of_main(consumer, package, found, installed, rows)
+
+
+def _of_main(consumer: str, package: str, found: list[Row], installed: Mapping[str, str], rows: Rows) -> Finding:
+    """The finding about rows of all main modules, which names what the trainer in the first of them lacks."""
+    finding = _finding(consumer, package, found, installed, rows, "hit")
+    here, there = f"{consumer} {installed[consumer]}", f"{package} {installed[package]}"
+    first = min(found, key=lambda row: (row.tier != "R1", MAINS[consumer].index(row.module)))
+    names = [module.rpartition(".")[2].removesuffix("_trainer") for module in MAINS[consumer]]
+    return replace(
+        finding, severity="error", title=f"The trainers of {here} do not work with {there}: {_first_of(first)} does not have",
+        why=f"{first.place}: this {'import' if first.tier == 'E2' else 'call'} fails. Every trainer has one like it "
+        f"({', '.join(names)} …), so that it cannot be imported or created." + said_of_others([first, *found]),
+        facts=(), evidence=tuple(evidence_of(first, installed[consumer], installed[package])),
+    )  # fmt: skip
+
+
+def _first_of(row: Row) -> str:
+    name = row.scope.partition(".")[0] or row.module.rpartition(".")[2]
+    return f"{name} {'imports' if row.kind == 'import' else 'uses'} {row.what}, which it"
 
 
 def _says_what_runs(workload: Workload) -> bool:

@@ -13,11 +13,11 @@ from compat.errors import InputError, Undecided, printable
 from compat.formats.edit.files import Edit, apply, edits_difference, merged
 from compat.formats.registry import Commands
 from compat.model import Finding, Report
-from compat.output.plan import shown_plan
+from compat.output.plan import shown_plan, shown_rest
 from compat.output.stream import emit, emit_json
 from compat.records import replace
 from compat.repair.plan import Plan, reason_of
-from compat.repair.whole_plans import environment_after, open_errors
+from compat.repair.whole_plans import environment_after, left_warnings, open_errors
 from compat.rules.compiled import open_matrix
 
 UNDECIDED = 3
@@ -65,7 +65,10 @@ def _code_of(found: Repair) -> int:
 
 def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dict[str, Edit], options: Options) -> None:
     """Print the plan of each environment, then the edits of all; :class:`Undecided` for a single one without a decision."""
+    matrix = open_matrix(options.values.get("rules", ()))
     undecided: list[str] = []
+    questions: list[Finding] = []
+    warnings: list[Finding] = []
     for (name, each), code in zip(found, codes):
         plan, errors, case, steps = each.plan, each.errors, each.case, each.written
         open_ = code == UNDECIDED and not plan.stands and not (errors and plan.proven and plan.narrowed)
@@ -77,15 +80,20 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
         if name:
             emit(f"{name}:")
         after = environment_after(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
+        asked = open_errors(after, matrix, case.ignored)
+        warned = [each for each in left_warnings(after, matrix, case.ignored, case.known) if each not in plan.left]
         emit(shown_plan(
             plan, errors, _to_run(each, options), target=case.told, notes=case.notes, explained=not options.flag("brief"),
-            questions=open_errors(after, open_matrix(options.values.get("rules", ())), case.ignored),
+            questions=asked, warnings=warned,
         ))  # fmt: skip
+        questions += asked
+        warnings += warned
         if steps.refused and not options.flag("write"):
             emit(f"  not written: {steps.refused}\n")
         if steps.unlocked and plan.stands and not options.flag("write"):
             emit(f"  not locked: {_unlocked(each)}\n")
-    emit("\n".join(filter(None, map(edits_difference, edits.values()))))
+    rest = shown_rest(questions, warnings, fixed=options.one("level") == "warning")
+    emit("\n".join(filter(None, (*map(edits_difference, edits.values()), rest))))
     if undecided:
         raise Undecided(undecided[0])
 

@@ -49,6 +49,13 @@ ENTRIES: dict[str, tuple[str, ...]] = {
 
 Following the imports of all packages would be too slow. Of modules that moved, every place is listed.
 """
+MAIN = "main"
+"""The part of E2 and R1 about the packages in :data:`MAINS`: releases with which all of these modules fail."""
+MAINS: dict[str, tuple[str, ...]] = {
+    "trl": ("trl.trainer.sft_trainer", "trl.trainer.dpo_trainer", "trl.trainer.reward_trainer"),
+}  # fmt: skip
+"""Packages that are trainers, imported one by one, and the modules of some that every release has: if none of these can be
+imported or created, hardly any job with the package works."""
 SERVERS: dict[str, tuple[str, ...]] = {"vllm": ("vllm.entrypoints.openai.api_server",)}
 """The modules that serving runs besides."""
 
@@ -74,6 +81,10 @@ class AtOnce:
         later (R1).
         """
         return frozenset(consumer for consumer, _ in self._pairs(listed, tiers))
+
+    def together(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str]) -> frozenset[str]:
+        """Return the packages of :meth:`failing`, with those whose releases they fail with."""
+        return frozenset(name for pair in self._pairs(listed, tiers) for name in pair)
 
     def pairs(self, installed: Mapping[str, str], about: frozenset[str]) -> set[frozenset[str]]:
         """Return the pairs of installed packages, one of them in ``about``, of which one fails to import with the other.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from operator import and_
 
-from compat.interfaces.at_once import ENTRIES, REACHED, TIERS, importable
-from compat.interfaces.rows import E1, E2, Row, Rows, Walk
+from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable
+from compat.interfaces.rows import E1, E2, R1, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
 TYPE_CHECKING = False
@@ -169,7 +171,8 @@ def packed_at_once(rows: Rows) -> bytes:
     import zlib
 
     known = {name: rows.versions(name) for name in sorted(rows.packages)}
-    tiers = {tier: zlib.compress(marshal.dumps(_of_tier(rows, tier), 4), 9) for tier in (*TIERS, REACHED)}
+    found = {**{tier: _of_tier(rows, tier) for tier in (*TIERS, REACHED)}, MAIN: _of_mains(rows)}
+    tiers = {tier: zlib.compress(marshal.dumps(failing, 4), 9) for tier, failing in found.items()}
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
 
 
@@ -187,6 +190,35 @@ def _of_tier(rows: Rows, tier: str) -> Failing:
             kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in run)
         if any(kept.values()):
             found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items() if when]
+    return found
+
+
+def of_main(row: Row) -> bool:
+    """Whether a main module of its package cannot be imported, or its trainer cannot be created, whatever else is installed."""
+    fails = row.tier == E2 or (row.tier == R1 and row.scope.endswith("Trainer.__init__"))
+    return fails and not row.asks and row.module in MAINS.get(row.consumer, ())
+
+
+def _of_mains(rows: Rows) -> Failing:
+    """The releases of other packages with which every main module of a release fails."""
+    found: Failing = {}
+    for consumer in sorted(rows.consumers & MAINS.keys()):
+        bad: dict[tuple[int, str, str], int] = {}
+        places = {version: at for at, version in enumerate(rows.versions(consumer))}
+        for kind, tier in (("E", E2), ("R", R1)):
+            for versions, row in rows.all_of(consumer, kind=kind, tier=tier):
+                if of_main(row):
+                    lacking = frozenset(row.bad)
+                    mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in lacking)
+                    for version in versions:
+                        key = places[version], row.package, row.module
+                        bad[key] = bad.get(key, 0) | mask
+        kept: dict[tuple[str, int], int] = {}
+        for at, package in dict.fromkeys((at, package) for at, package, _ in bad):
+            all_bad = reduce(and_, (bad.get((at, package, module), 0) for module in MAINS[consumer]))
+            if all_bad:
+                kept[package, all_bad] = kept.get((package, all_bad), 0) | 1 << at
+        found[consumer] = [(package, all_bad, when, ()) for (package, all_bad), when in kept.items()]
     return found
 
 

@@ -14,18 +14,41 @@ from compat.tables.stacks import Stack
 
 _ALONG = 12
 """How many packages that the installer moves implicitly are shown by name."""
+_WARNINGS = 3
+"""How many warnings that are not fixed are shown."""
 
 
 def shown_plan(
     plan: Plan, errors: tuple[Finding, ...], commands: Commands | None, *, target: Sequence[str] = (),
-    notes: Sequence[str] = (), explained: bool = True, questions: Sequence[Finding] = (),
+    notes: Sequence[str] = (), explained: bool = True, questions: Sequence[Finding] = (), warnings: Sequence[Finding] = (),
 ) -> str:  # fmt: skip
-    """Render a plan for an environment with these errors; ``target`` is what for, ``questions`` are possible errors."""
+    """Render a plan for an environment with these errors; ``target`` is what for.
+
+    ``questions`` are possible errors, ``warnings`` those that the plan does not fix.
+    """
     lines = [*_lines(plan, errors, commands, target, notes, explained)]
+    for each in warnings[:_WARNINGS]:
+        lines += wrap_text(f"{each.title} ({each.rule})", "  warning   ", " " * 12)
+    if len(warnings) > _WARNINGS:
+        lines.append(f"            and {_count(len(warnings) - _WARNINGS, 'more warning')} (compat check shows them)")
     for each in questions:
         lines += wrap_text(f"{each.title} ({each.rule})", "  possible  ", " " * 12)
         lines.append(f"            settle with {flags_for(each.unknown)}")
     return "\n".join(lines) + "\n"
+
+
+def shown_rest(questions: Sequence[Finding], warnings: Sequence[Finding], *, fixed: bool) -> str:
+    """What is left after a plan, as its last lines; "" if nothing is. ``fixed``: a plan for the warnings was asked for."""
+    lines = []
+    if warnings:
+        left = "1 warning is left" if len(warnings) == 1 else f"{len(warnings)} warnings are left"
+        lines.append(f"{left}." if fixed else f"{left}: --level warning also fixes what releases can fix.")
+    if questions:
+        unknown = tuple(dict.fromkeys(path for each in questions for path in each.unknown))
+        left = "1 question is left" if len(questions) == 1 else f"{len(questions)} questions are left"
+        lines += wrap_text(f"{left}, as {'it depends' if len(questions) == 1 else 'they depend'} on what is not known. "
+                           f"Settle with {flags_for(unknown)}.", "", "")  # fmt: skip
+    return "\n".join(lines)
 
 
 def _lines(

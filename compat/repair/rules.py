@@ -17,7 +17,7 @@ from compat.repair.problem import FOLLOWING, Problem, Recommended
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.target import Need
 from compat.rules.compiled import Matrix
-from compat.rules.evaluate import defaults_of, exempts, severity_of
+from compat.rules.evaluate import defaults_of, exempts, severity_of, verdict_of
 from compat.rules.facts import Facts
 from compat.rules.logic import holds
 from compat.rules.rule import OF_PACKAGES, AnyOf, Condition, HasPackage, InstalledFrom, OfPackage, Rule
@@ -92,6 +92,7 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
     rule = matrix.named(finding.rule)
     facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
+    rules = [rule] if rule is not None else _open_rules(finding, matrix, facts)
     lacking = {each.name for each in rule.packages if each.how == "absent"} if rule is not None else ()
     if rule is None and finding.origin == "build":
         return tuple(
@@ -99,10 +100,10 @@ def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tu
             if fix.kind in MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
         )  # fmt: skip
     fixes = [
-        fix for fix in (rule.fixes if rule is not None else ())
+        fix for each in rules for fix in each.fixes
         if fix.kind in MOVES and fix.packages
         and all(normalized(name) in current or normalized(name) in lacking for name, _ in fix.packages)
-        and all(holds(each, facts) is not False for each in fix.when)
+        and all(holds(condition, facts) is not False for condition in fix.when)
     ]  # fmt: skip
     found = [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]
     older = [
@@ -110,6 +111,16 @@ def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tu
         if kind == "downgrade" and all(need.name in problem.unpinned for need in each)
     ]  # fmt: skip
     return (*(each for _, each in found), *older)
+
+
+def _open_rules(finding: Finding, matrix: Matrix, facts: Facts) -> list[Rule]:
+    """The rules on errors of the same packages that the job may meet: what they recommend is better than the next release with
+    the names that a finding from source is about."""
+    if finding.origin != "surface" or facts.workload.task is not None:
+        return []
+    names = set(finding.packages)
+    rules = (rule for rule in map(matrix.rule, matrix.among(names)) if {each.name for each in rule.packages} == names)
+    return [rule for rule in rules if severity_of(rule, facts) == "error" and verdict_of(rule, facts).word == "possible"]
 
 
 def _without_floor(specifier: str) -> str:

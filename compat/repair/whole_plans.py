@@ -64,6 +64,13 @@ def open_errors(environment: Environment, matrix: Matrix, ignored: Collection[st
     return shown
 
 
+def left_warnings(
+    environment: Environment, matrix: Matrix, ignored: Collection[str] = (), known: Collection[str] | None = None
+) -> tuple[Finding, ...]:
+    """The warnings that certainly hold for an environment, each of them once."""
+    return tuple(each for each in deduplicated(findings(environment, matrix, ignored, known)) if each.severity == "warning")
+
+
 def _is_about_version(finding: Finding) -> bool:
     """Whether it is open which release is installed, which the plan or an installer decides."""
     return any(path.startswith("distributions.") for path in finding.unknown)

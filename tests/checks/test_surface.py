@@ -74,6 +74,37 @@ def test_what_fails_later_is_told_where_the_trainer_comes_to_it() -> None:
     assert _found(_environment(versions, Workload(trainer="SFTTrainer"))) == []
 
 
+OLD_TRL = {"trl": "0.9.6", "transformers": "5.0.0"}
+
+
+@pytest.mark.parametrize("workload", [None, Workload(launcher="accelerate")])
+def test_where_no_main_trainer_works_it_is_an_error_whatever_the_job_is(workload: Workload | None) -> None:
+    (found,) = _found(_environment(OLD_TRL, workload))
+    assert (found.rule, found.verdict, found.severity) == ("surface-trl-transformers-later", "hit", "error")
+    assert "SFTTrainer uses transformers.Trainer.__init__(tokenizer=)" in found.title
+    assert ("upgrade", "trl") in [(fix.kind, fix.package) for fix in found.fixes]
+
+
+@pytest.mark.parametrize(
+    ("versions", "workload"),
+    [
+        ({**OLD_TRL, "transformers": "4.57.3"}, None),
+        ({"trl": "0.17.0", "transformers": "5.0.0"}, None),  # only DPO fails
+        ({**OLD_TRL, "llamafactory": "0.9.1"}, None),  # has trainers of its own
+        (OLD_TRL, Workload(task="ppo")),
+        (OLD_TRL, Workload(task="inference")),
+    ],
+)
+def test_if_one_works_or_the_job_is_known_it_is_not(versions: dict[str, str], workload: Workload | None) -> None:
+    found = _found(_environment(versions, workload))
+    assert not any(each.rule == "surface-trl-transformers-later" for each in found)
+
+
+def test_a_lock_file_with_main_trainers_that_fail_distinguishes_its_selections() -> None:
+    assert surface.suspects(OLD_TRL.items(), None) == frozenset(OLD_TRL)
+    assert surface.suspects({**OLD_TRL, "transformers": "4.57.3"}.items(), None) == frozenset()
+
+
 def test_what_only_serving_runs_is_told_where_the_job_serves() -> None:
     versions = {"vllm": "0.11.1", "openai": "1.99.2"}
     assert _found(_environment(versions)) == []

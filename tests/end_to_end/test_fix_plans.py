@@ -95,7 +95,12 @@ def test_warnings_are_fixed_on_request(fix: Run, index: IndexServer, tmp_path: P
         name="slow", severity="warning", packages='trl = "<0.18"', hit='trl = "0.17.0"', clear='trl = "0.18.0"',
         fix='[[rule.fix]]\nupgrade = { trl = ">=0.18" }',
     )  # fmt: skip
-    assert "Nothing to fix" in fix(*own(tmp_path, rule), url=index.url, job=CLEAN).stdout
+    left = fix(*own(tmp_path, rule), url=index.url, job=CLEAN).stdout
+    assert "Nothing to fix: no known error applies here.\n  warning   slow (slow)\n" in left
+    assert left.splitlines()[-1] == "1 warning is left: --level warning also fixes what releases can fix."
+    assert (
+        "warning" not in fix("--level", "warning", *own(tmp_path, rule), url=index.url, job=CLEAN).stdout.partition("policy")[2]
+    )
     done = fix("--level", "warning", "--format", "json", *own(tmp_path, rule), url=index.url, job=CLEAN)
     assert planned(done) == {"trl": ("0.17.0", "0.18.0")}
     assert done.returncode == 0
@@ -142,7 +147,10 @@ def test_an_error_that_depends_on_the_job_is_named_with_the_option_that_settles_
         "Nothing to fix: no known error applies here.\n  possible  bad-grpo (bad-grpo)\n            settle with --task TASK"
         in done.stdout
     )
-    assert "possible" not in fix(*own(tmp_path, rule), url=index.url, job=(*CLEAN, "--task", "sft")).stdout
+    assert done.stdout.endswith("\n1 question is left, as it depends on what is not known. Settle with --task TASK.\n")
+    settled = fix(*own(tmp_path, rule), url=index.url, job=(*CLEAN, "--task", "sft")).stdout
+    assert "possible" not in settled
+    assert "left" not in settled
     done = fix("--format", "json", *own(tmp_path, rule), url=index.url, job=(*CLEAN, "--task", "grpo"))
     assert planned(done) == {"trl": ("0.17.0", "0.18.0")}
 

@@ -139,6 +139,22 @@ def test_adding_what_is_missing_is_a_recommended_fix(tmp_path: Path) -> None:
         assert [each.alternatives for each in recommended(matrix, problem, [finding])] == expected
 
 
+def test_a_finding_from_source_is_fixed_as_the_rules_recommend_that_the_job_may_meet(tmp_path: Path) -> None:
+    rule = RULE.replace('trl = ">=0.14.0,<0.16.0" }', 'trl = ">=0.14.0,<0.16.0", peft = "*" }').replace(
+        'launcher = ["python"]', 'task = ["dpo"]'
+    )
+    (tmp_path / "rules.toml").write_text(rule)
+    matrix = in_memory(load_file(str(tmp_path / "rules.toml")))
+    packages = {"trl": "0.15.2", "peft": "0.14.0"}
+    here = environment(**packages)
+    problem = Problem(here, Target(here), {name: Release(name, version) for name, version in packages.items()})
+    finding = Finding("surface-trl-peft", "surface", "hit", "error", "crash", "It fails", "", "confirmed", packages=packages)
+    (one,) = recommended(matrix, problem, [finding])
+    assert one.alternatives == ((Need("trl", ">=0.16.0", ()),),)
+    known = replace(problem, environment=replace(here, workload=Workload(task="sft")))
+    assert list(recommended(matrix, known, [finding])) == []
+
+
 def test_sources_spare_what_is_installed_from_them_and_no_release(tmp_path: Path) -> None:
     exemption = {"[[rule.fix]]": '[[rule.unless]]\nsource = { trl = ["vcs"] }\n[[rule.fix]]'}
     own = Source("vcs", {"url": "https://git.example/trl", "commit": "abc"})
