@@ -14,7 +14,7 @@ sys.path.insert(0, ROOT)
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.diagnosis import symptoms  # noqa: E402
 from compat.files import sealed  # noqa: E402
-from compat.interfaces import guards, imports, messages, refusals, rows, table  # noqa: E402
+from compat.interfaces import announced, guards, imports, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, linked, models, stacks  # noqa: E402
@@ -37,6 +37,7 @@ def build() -> None:
     _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))
     _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
     _write(models.FILE, models.packed(FACTS))
+    _write(announced.FILE, announced.packed(FACTS))
     _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))

@@ -35,6 +35,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
     ),
     "requirements": (("package", "requirement", "releases"), ("package", "requirement")),
+    "successors": (("package", "old", "new"), ("package", "old")),
     "torch_builds": (("torch", "machine", "cuda", "default", "sm", "ptx"), ("torch", "machine", "cuda")),
     "torch_conda": (("torch", "cuda", "sm", "ptx"), ("torch", "cuda")),
     "torch_rocm": (("rocm", "gfx"), ("rocm",)),

@@ -27,7 +27,7 @@ def apply_options(environment: Environment, options: Options, origin: str = "the
     for name, field in _VERSIONS.items():
         value = options.one(name)
         if value is not None:
-            changes[field] = _version(name, value)
+            changes[field] = _version(name, value) if name != "python-version" else _python(value)
     for name in ("os", "machine"):
         if options.flag(name):
             changes[name] = options.one(name)
@@ -214,6 +214,18 @@ def _version(name: str, value: str) -> str:
         key_of(value)
     except ValueError:
         raise InputError(f"--{name}: {value!r} is not a version") from None
+    return value
+
+
+_PYTHONS = ((2, 7, 7), (3, 4, 16))
+"""Releases of Python: major, first and last minor version; the last one is in development."""
+
+
+def _python(value: str) -> str:
+    """A version of a Python that exists: the tables say nothing of others, and a typing error must not look like a result."""
+    major, minor = (*key_of(_version("python-version", value))[1], 0)[:2]
+    if not any(known == major and first <= minor <= last for known, first, last in _PYTHONS) and value != str(major):
+        raise InputError(f"--python-version: unknown Python {value!r}; expected 2.7 or 3.4 to 3.16")
     return value
 
 

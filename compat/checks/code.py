@@ -15,7 +15,7 @@ from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
 from compat.model import Environment, Finding, Fix, Location, normalized, of_no_index
-from compat.versions import is_version
+from compat.versions import is_version, key_of
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
 """Packages whose classes are subclassed by other packages: code may use them without importing them."""
@@ -227,7 +227,7 @@ def _by_moving(
     moved: str, each: CodeNeed, package: str, wanted: CodeNeeds, installed: Mapping[str, str], known: Releases, what: str
 ) -> Iterator[Fix]:
     """Yield the nearest releases that have it, and its name in the installed release if it was renamed."""
-    from compat.interfaces.code.renamed import in_other_release
+    from compat.interfaces.code.renamed import advice_on, in_other_release
 
     if not is_version(installed[moved]):
         return  # read from a source tree: it has no next release
@@ -250,9 +250,21 @@ def _by_moving(
     lean = known.answer(package, installed[package], each.need).lean
     need = each.need if lean is None or moved == package else lean.need
     found = None if nearby is None else in_other_release(known, moved, need, nearby, installed[moved])
+    advice = None
     if found is not None and found.stated:
-        yield Fix("config", None, None, f"{moved} {installed[moved]} calls it {found.name}")
+        yield Fix("config", None, None, _instead(found.name, need))
+    elif nearby is not None and key_of(nearby) < key_of(installed[moved]):
+        advice = advice_on(known, moved, need, nearby)
+    if advice is not None:
+        yield Fix("config", None, None, advice.quoted(moved))
     yield from fixes
+
+
+def _instead(new: str, need: Need) -> str:
+    """What to write instead of what a release does not have: "use eval_strategy= instead of evaluation_strategy="."""
+    if need.keywords:
+        return f"use {new}= instead of {need.keywords[0]}="
+    return f"use {new} instead of {need.target}{f'.{need.name}' if need.kind == 'import' and need.name else ''}"
 
 
 def _met(known: Releases, each: CodeNeed, wanted: CodeNeeds, installed: Mapping[str, str]) -> bool:

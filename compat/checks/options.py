@@ -15,6 +15,7 @@ from compat.checks.fix_commands import nearest_fixes
 from compat.checks.interfaces import releases_in
 from compat.errors import InputError
 from compat.files import read_table
+from compat.interfaces.announced import advised, curated
 from compat.interfaces.at_once import place_of
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds
 from compat.interfaces.code.renamed import taken
@@ -26,6 +27,7 @@ from compat.interfaces.world import World
 from compat.model import Environment, Finding, Fix, Location, Option, Workload
 from compat.records import record
 from compat.syntax.python import syntax_tree
+from compat.versions import key_of
 from compat.workload.reading import SCRIPT
 from compat.workload.trainers import TRAINERS
 
@@ -81,8 +83,12 @@ def _of_program(option: Option, version: str) -> Finding:
     name = option.name.lstrip("-").replace("_", "-")
     having = program.releases_with(name)
     fixes = nearest_fixes(program.package, version, having, program.versions, f"accepts {option.name}")
-    instead = program.instead(name)
-    said = () if instead is None else (Fix("config", None, None, f"use --{instead}, as its help text recommends"),)
+    instead = program.instead(name, version)
+    said: tuple[Fix, ...] = ()
+    if instead is not None:
+        said = (Fix("config", None, None, f"use {instead} instead of --{name}" if instead[0] == "-" else instead),)
+    elif having and key_of(having[-1]) < key_of(version):
+        said = (Fix("config", None, None, f"leave --{name} out: {program.package} {version} has no such option"),)
     return finding_of(
         option, program.package, version, f"{option.name} is not an option of {option.parser} in {program.package} {version}",
         _REFUSALS[option.parser], (*said, *fixes),
@@ -327,9 +333,31 @@ class Parser:
         mask = self._flags.get(name, 0)
         return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
-    def instead(self, name: str) -> str | None:
-        """Return the replacement named in the help text of a removed option."""
-        return self._instead.get(name)
+    def instead(self, name: str, version: str | None = None) -> str | None:
+        """Return what to pass instead of a removed option in a release, or else in the newest one that is known to lack it.
+
+        It is what the curated table says, the package's warnings, or the option's help text, and an option that the release
+        accepts.
+        """
+        if version is None:
+            version = next((each for each in reversed(self.versions) if self.takes(each, name) is False), None)
+        if version is None:
+            return None
+        advice = advised(self.package, name.replace("-", "_"))
+        stated = advice.written if advice is not None else None
+        known = curated(self.package, f"--{name}")
+        for text in (known, None if stated is None else self._as_option(stated), self._of_help(name)):
+            if text is not None and (text[0] != "-" or self.takes(version, text.split()[0].partition("=")[0].lstrip("-"))):
+                return text
+        return None
+
+    def _as_option(self, name: str) -> str:
+        """An option, given as such or as the field of its name: ``eplb_config.window_size``."""
+        option, dot, key = name.partition(".")
+        return name if name.startswith("--") else f"--{option.replace('_', '-')}{dot}{key}"
+
+    def _of_help(self, name: str) -> str | None:
+        return f"--{self._instead[name]}" if name in self._instead else None
 
 
 _parsers: dict[str, Parser] = {}

@@ -78,15 +78,30 @@ def judged_listing(
         from compat.checks.requirements import as_override_remark
 
         findings = [as_override_remark(finding, listing.overridden) for finding in findings]
-    whole = listing.kind == "requirements" and not listing.complete
-    if whole or listing.together:
-        from compat.checks.requirements import refused_by_installers
-
-        findings = [
-            refused_by_installers(each) if whole or listing.has_one_command(each.packages) else each for each in findings
-        ]
+    findings = [_as_installers_see(finding, listing) for finding in findings]
     fixed = (in_project(finding, listing.kind) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
+
+
+def _as_installers_see(finding: Finding, listing: Listing) -> Finding:
+    """A pin that an installer of the file refuses is an error, not a requirement that may have been overridden."""
+    if finding.origin != "metadata" or finding.severity != "warning":
+        return finding
+    if listing.kind == "requirements" and not listing.complete:
+        refused = True
+    elif listing.kind == "pixi.toml":  # packages of an index are resolved last, with those of conda as they are
+        name = next(iter(finding.packages), None)
+        copies = (each.distribution for each in listing.entries if each.distribution.name == name)
+        refused = any(copy.source is None or copy.source.kind != "conda" for copy in copies)
+    elif listing.kind == "workflow" and finding.rule.startswith("python-"):  # the Python that its action installs
+        refused = finding.packages.items() <= listing.stated
+    else:
+        refused = listing.has_one_command(finding.packages)
+    if not refused:
+        return finding
+    from compat.checks.requirements import refused_by_installers
+
+    return refused_by_installers(finding)
 
 
 _MOST_CHECKED = 150_000

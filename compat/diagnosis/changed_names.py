@@ -17,6 +17,7 @@ from compat.diagnosis.frame_packages import distribution_of_module, location_tex
 from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
+from compat.interfaces.announced import advised
 from compat.interfaces.changes import Change, changes
 from compat.model import Finding, Fix
 from compat.records import record, replace
@@ -202,7 +203,12 @@ def _named(found: _Releases, lack: Lack, modules: Sequence[str], guess: str | No
     call = lack.kind == CALL
     what = f"{found.owner}.{lack.name}" if guess and of_class else f"{lack.owner}() without {lack.name}" if call else lack.what
     named = _in_runs(found, what, call=call)
-    return None if named is None else replace(named, doubt=guess or unsaid, derived=guess is not None)
+    if named is None:
+        return None
+    owners = () if lack.kind in (NAME, ATTRIBUTE, MODULE) else (found.owner.partition(".")[0],)
+    advice = None if call or not named.gone else advised(found.package, lack.name or lack.owner.rpartition(".")[2], owners)
+    quoted = None if advice is None else advice.quoted(found.package)
+    return replace(named, doubt=guess or unsaid, derived=guess is not None, advice=quoted)
 
 
 def releases_with_option(package: str, name: str, has: Collection[str], known: Sequence[str]) -> Named | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from compat.checks.code import releases
+from compat.interfaces.announced import is_telling
 from compat.interfaces.at_once import place_of
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
@@ -32,6 +33,7 @@ class Named:
     ``call``: the name is a call that these releases accept. ``partly``: of some of them it is only not known that they lack it.
     ``older``: all releases in the tables have it, so that a release from before the first of them must lack it.
     ``renamed_before``: ``renamed`` is the name in the releases before; those after do not have it under either.
+    ``advice``: what the package says of a name that it removed and that has no other one.
     """
 
     what: str
@@ -50,6 +52,7 @@ class Named:
     partly: bool = False
     older: bool = False
     renamed_before: bool = False
+    advice: str | None = None
 
     def lacked_by(self, version: str) -> bool:
         """Whether a release lacks the name; a development version counts as the release it precedes.
@@ -92,7 +95,10 @@ class Named:
         if installed is not None:
             kind = "downgrade" if self.gone else "upgrade"
         if self.renamed is not None and (not self.renamed_before or self._is_before(installed)):
-            yield Fix("config", None, None, f"use {self.renamed}, its name in the other releases")
+            other = ", its name in the other releases" if " " not in self.renamed.partition("(")[0] else " instead"
+            yield Fix("config", None, None, f"use {self.renamed}{other}")
+        elif self.advice is not None and not self._is_before(installed):
+            yield Fix("config", None, None, self.advice)
         has = f"{'accepts' if self.call else 'has'} {self.what}"
         yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')
         if self.again is not None:
@@ -141,11 +147,6 @@ def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = (),
             yield module
     if anywhere and not met and not modules and is_telling(name):
         yield from public_homes(name)
-
-
-def is_telling(name: str) -> bool:
-    """Whether a name is more than a word: a class of two words, or words with underscores."""
-    return "_" in name.strip("_") or (sum(map(str.isupper, name)) > 1 and not name.isupper())
 
 
 @functools.cache

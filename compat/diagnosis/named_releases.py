@@ -27,7 +27,7 @@ from compat.diagnosis.missing_names import (
 from compat.interfaces.code.explained import Explained, Reason, explain_ranges
 from compat.interfaces.code.needs import Code, CodeFile, CodeNeed, CodeNeeds, Field
 from compat.interfaces.code.releases import Range, Reverse
-from compat.interfaces.code.renamed import in_other_release
+from compat.interfaces.code.renamed import advice_on, in_other_release
 from compat.interfaces.needs import Need
 from compat.interfaces.source.module import module_of
 from compat.interfaces.source.records import Class, Function
@@ -345,6 +345,9 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
     renamed = other if stated is None else stated[1][0].renamed
     if other is not None and other == renamed and other not in why:
         why += f", which calls it {other}"
+    advice = None
+    if renamed is None and found.above is not None and found.last is not None:
+        advice = advice_on(releases(), package, each.need, found.last)
     return Named(
         each.what,
         package,
@@ -357,6 +360,7 @@ def _named(each: CodeNeed, package: str, found: Explained) -> Named:
         tuple(versions),
         again=again,
         renamed_before=stated is not None and stated == found.below,
+        advice=None if advice is None else advice.quoted(package),
     )
 
 

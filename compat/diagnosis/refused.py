@@ -79,10 +79,17 @@ def refused_options(message: str, packages: Collection[str]) -> Iterator[Named]:
                 found := releases_with_option(known.package, f"{parser} --{dashed}", known.releases_with(dashed), asked)
             ) is not None:
                 instead = known.instead(dashed)
-                yield found if instead is None else replace(found, renamed=f"--{instead}")
+                yield found if instead is None else _with_other_option(found, instead)
         if not named:
             fields = releases_with_field(flag, owners)
             yield from (fields,) if fields is not None else of_flags([flag]) if program == "" else ()
+
+
+def _with_other_option(found: Named, instead: str) -> Named:
+    """Add what to pass instead: an option, one with a value, or what to do without any."""
+    if instead[0] == "-" and " " not in instead:
+        return replace(found, renamed=instead)
+    return replace(found, advice=f"use {instead} instead" if instead[0] == "-" else instead)
 
 
 def _refused_keys(message: str, packages: Collection[str]) -> Iterator[Named]:

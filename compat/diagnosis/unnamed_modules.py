@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.frame_packages import distribution_of_module, modules_of
-from compat.diagnosis.missing_names import is_telling
+from compat.interfaces.announced import is_telling
 from compat.records import replace
 
 if TYPE_CHECKING:

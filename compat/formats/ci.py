@@ -5,6 +5,7 @@ Of a workflow the steps are read in order, of a pipeline also ``before_script``,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from compat.errors import InputError
@@ -23,6 +24,9 @@ from compat.syntax.yaml import Document, Table, Value
 _SHELLS_OF_STEPS = ("", "bash", "sh", "pwsh", "powershell", "cmd")
 """Shells with the same syntax for install commands."""
 _SYSTEMS_OF_RUNNERS = {"ubuntu": "linux", "windows": "windows", "macos": "darwin", "linux": "linux"}
+_PYTHON = ("actions/setup-python", "astral-sh/setup-uv", "conda-incubator/setup-miniconda")
+_OF_MATRIX = re.compile(r"python-version['\"]?\s*:\s*['\"]?\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
+_MOST_PYTHONS = 12
 _WORKFLOW = "a GitHub Actions workflow"
 _NOTHING = "no job installs a package or starts a known program"
 
@@ -45,7 +49,8 @@ class Workflow(InstallFormat):
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         file = JobFile(path, text, _WORKFLOW)
-        found = [_WorkflowJob(file, document, name, table).listing() for document, name, table in _workflow_jobs(file)]
+        jobs = (_WorkflowJob(file, document, name, table) for document, name, table in _workflow_jobs(file))
+        found = [listing for job in jobs for listing in job.listings()]
         kept = tuple(each for each in found if each.is_relevant)
         return kept or (Listing(path, self.kind, notes=(f"{path}: {_NOTHING}",)),)
 
@@ -119,7 +124,13 @@ class _WorkflowJob:
             self.elsewhere[action.line] = f"what the action {excerpt(str(action.content), 60)} installs was not read"
             self.local.append(str(action.content))
 
-    def listing(self) -> Listing:
+    def listings(self) -> Iterator[Listing]:
+        """Yield what the job installs, once for each Python of its matrix."""
+        pythons = self._pythons()
+        for version in pythons or (None,):
+            yield self.listing(version, f"job {self.name}, Python {version}" if len(pythons) > 1 else f"job {self.name}")
+
+    def listing(self, python: str | None, label: str) -> Listing:
         document = self.document
         container = self.table.get("container")
         if container is not None and container.is_table:
@@ -140,23 +151,38 @@ class _WorkflowJob:
             for file in (name,) if name.endswith((".yml", ".yaml")) else (f"{name}/action.yml", f"{name}/action.yaml"):
                 job.files.loose += pins_of(file, job.files.text(file, None, "uses") or "")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
-        context = Environment(python=self._python(), os=self._system())
-        listing = job.listing("workflow", label=f"job {self.name}", context=context, variables=self.variables)
+        context = Environment(python=python, os=self._system())
+        listing = job.listing("workflow", label=label, context=context, variables=self.variables)
         if any("${.." in str(step.run.content) for step in self.steps()):
             note = f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown"
             return replace(listing, notes=(note, *listing.notes))
         return listing
 
-    def _python(self) -> str | None:
-        """Return the Python that ``actions/setup-python`` or ``astral-sh/setup-uv`` installs, if it is a single version."""
-        found = []
-        for step in self._own_steps():
-            uses = self.document.text(step.get("uses"), "uses") or ""
-            if uses.partition("@")[0] in ("actions/setup-python", "astral-sh/setup-uv", "conda-incubator/setup-miniconda"):
-                version = self.document.table(step.get("with"), "with").get("python-version")
-                found.append(self.document.text(version, "python-version") if version is not None and version.is_text else None)
-        text = found[0] if len(found) == 1 else None
-        return text if text is not None and is_release(text, 2, 3) else None
+    def _pythons(self) -> tuple[str, ...]:
+        """Return the Pythons that an action installs: a version, or those that the matrix has for it; empty if unknown."""
+        document = self.document
+        steps = [
+            step for step in self._own_steps() if (document.text(step.get("uses"), "uses") or "").partition("@")[0] in _PYTHON
+        ]
+        version = document.table(steps[0].get("with"), "with").get("python-version") if len(steps) == 1 else None
+        text = document.text(version, "python-version") if version is not None and version.is_text else None
+        if version is None or text is None:
+            return ()
+        key = _OF_MATRIX.search(self.file.written[version.line - 1])
+        versions = self._of_matrix(key[1]) if key is not None else (text,)
+        return tuple(dict.fromkeys(each for each in versions if is_release(each, 2, 3)))[:_MOST_PYTHONS]
+
+    def _of_matrix(self, key: str) -> Iterator[str]:
+        """Yield the values that ``strategy.matrix`` has for a key, also those of combinations that it includes."""
+        document = self.document
+        matrix = document.inner(document.inner(self.table.get("strategy"), "strategy").get("matrix"), "strategy.matrix")
+        listed = matrix.get(key)
+        values = list(document.items(listed, f"matrix.{key}")) if listed is not None and listed.is_list else []
+        more = matrix.get("include")
+        for each in document.items(more, "matrix.include") if more is not None and more.is_list else ():
+            value = document.inner(each, "matrix.include").get(key)
+            values += [] if value is None else [value]
+        yield from (document.text(each, f"matrix.{key}") or "" for each in values if each.is_text)
 
     def _system(self) -> str | None:
         value = self.table.get("runs-on")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compat.errors import InputError
 from compat.files import decode_utf8
 from compat.formats.conda_lock import lock_commands, platform_marker, selector_marker
-from compat.formats.conda_spec import MatchSpec, channel_of, conda_distribution, parse_match_spec, rewritten_spec
+from compat.formats.conda_spec import MatchSpec, channel_of, parse_match_spec, rewritten_spec, stated_distribution
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
 from compat.formats.edit.dispatch import edits_for, of_included, verified
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
@@ -125,7 +125,7 @@ def _listing(file: _Environment) -> Listing:
         elif spec.name == "python":
             python, requires_python = _interpreter(spec)
         details = {"channel": channel_of(spec.name, spec.channel, channels), "spec": spec.unclear}
-        entries.append(Entry(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier), line))
+        entries.append(Entry(stated_distribution(spec, details, spec.specifier), line))
     pip = read_requirements(file.path, file.pip_text, file.pip_numbers)[0]
     pinned = all(package.spec.exact for package in file.packages) and not pip.unread
     for entry in pip.entries:
@@ -211,7 +211,7 @@ class _Editor:
         self._indexes: list[tuple[str, tuple[int, int]]] = []
         for package in file.packages:
             item, spec = package.item, package.spec
-            found = conda_distribution(spec.name, spec.version, spec.build, {}, None if spec.version else spec.specifier)
+            found = stated_distribution(spec, {}, None if spec.version else spec.specifier)
             place = _Place(item, str(item.content))
             self.statements.append(Statement(found, file.path, item.line, place=place))
         for each in statements_of(file.path, file.pip_text, file.pip_numbers):
@@ -377,7 +377,7 @@ def _package(path: str, number: int, line: str) -> tuple[Distribution, bool]:
     except ValueError as problem:
         raise InputError(f"expected a conda package: {problem}", path, number) from None
     details = {"channel": channel_of(spec.name, spec.channel, ()), "spec": spec.unclear}
-    found = conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier)
+    found = stated_distribution(spec, details, spec.specifier)
     if found.version is None and version and build and version[:1].isdecimal():
         found = replace(found, version=version, specifier=None)
     return found, spec.exact

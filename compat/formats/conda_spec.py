@@ -11,11 +11,16 @@ from compat.formats.edit.changes import Change
 from compat.formats.requirements.requirement import is_archive, is_url, source_of_url
 from compat.formats.specifiers import EXACT, changed, public
 from compat.model import EMPTY, Distribution, Source, normalized
-from compat.records import record
+from compat.records import record, replace
 from compat.redact import excerpt, without_credentials
 from compat.versions import is_version
 
 _NAMES = {"pytorch": "torch"}
+_STATED = {"pytorch-gpu": "torch", "pytorch-cpu": "torch"}
+"""Metapackages of torch with its versions: where a project states one, it states the release of torch.
+
+What is installed or locked has the package itself as well.
+"""
 """Only packages that rules refer to; all others keep their conda name."""
 
 
@@ -82,6 +87,15 @@ def _release(text: str) -> str | None:
         return text if text.isascii() and major.isdigit() and minor.isdigit() else None
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
     return f"{digits[:2]}.{digits[2]}" if len(digits) == 3 and digits[0] == "1" else None
+
+
+def stated_distribution(spec: MatchSpec, details: Mapping[str, str | None], specifier: str | None) -> Distribution:
+    """Return the distribution that a specification in a project's file is about."""
+    found = conda_distribution(spec.name, spec.version, spec.build, details, specifier)
+    name = _STATED.get(found.name)
+    if name is None:
+        return found
+    return replace(found, name=name, extra={"cuda": "cpu"} if found.name.endswith("-cpu") else found.extra)
 
 
 def conda_distribution(

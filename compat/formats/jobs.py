@@ -57,6 +57,8 @@ class JobFile:
         self.path = path
         self.template = "{{" in text
         self.text = without_templates(text) if self.template else text
+        self.written = text.split("\n")
+        """The lines with their placeholders."""
         self.lines = self.text.split("\n")
         self._starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 

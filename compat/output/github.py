@@ -86,8 +86,8 @@ def lines_of(finding: Finding, every_fix: bool = False) -> list[str]:
         lines.append(f"applies because: {finding.here}")
     if finding.target is not None or finding.selections:
         lines.append(f"in: {', '.join([*([] if finding.target is None else [finding.target]), *finding.selections])}")
-    if finding.verdict != "hit":
-        lines.append(f"settle: {flags_for(finding.unknown) or 'cannot be settled'}")
+    if finding.verdict != "hit" and finding.unknown:
+        lines.append(f"settle: {flags_for(finding.unknown)}")
     for position, fix in enumerate(finding.fixes if every_fix else finding.fixes[:1]):
         lines.append(f"{'or' if position else 'fix'}: {fix_of(fix)}")
     lines += [f"see: {address}" for address in finding.evidence[:1]]

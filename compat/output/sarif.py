@@ -77,10 +77,11 @@ def sarif(outcomes: Sequence[Outcome], version: str) -> dict[str, Any]:
 
 
 def _rule(findings: list[Finding]) -> dict[str, object]:
-    """Return the properties shared by a rule's findings. Only curated rules have the same text for every environment."""
+    """Return the properties shared by a rule's findings: their title, unless it differs between them."""
     first = findings[0]
     words = redacted(first.rule).replace("_", "-").split("-")
-    title = first.title if first.origin == "rule" else f"{' '.join(words).capitalize()}."
+    same = all(each.title == first.title for each in findings)
+    title = first.title if first.origin == "rule" or same else f"{' '.join(words).capitalize()}."
     worst = min(findings, key=lambda finding: finding.order()).severity
     rule: dict[str, object] = {
         "id": first.rule, "name": "".join(word[:1].upper() + word[1:] for word in words),

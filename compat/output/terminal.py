@@ -139,7 +139,8 @@ def _question(finding: Finding, read_from: str | None) -> list[str]:
     lines = [*wrap_text(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
     if finding.here:
         lines += wrap_text(finding.here, "    applies because ", " " * 14)
-    lines += wrap_text(flags_for(finding.unknown) or "cannot be settled", "    settle    ", " " * 14)
+    if finding.unknown:
+        lines += wrap_text(flags_for(finding.unknown), "    settle    ", " " * 14)
     more = " (see compat rules show)" if finding.origin == "rule" else ""
     return [*lines, *wrap_text(finding.rule + more, "    rule      ", " " * 14)]
 

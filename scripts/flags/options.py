@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-_INSTEAD = re.compile(r"(?:[Uu]se|renamed to|replaced by|in favor of)\s+[`'\"]{0,2}--([a-z][\w-]+)")
+_INSTEAD = re.compile(r"(?:[Uu]se|[Ss]et|renamed to|replaced by|in favor of)\s+[`'\"]{0,2}--([a-z][\w-]+)")
 
 
 @dataclass

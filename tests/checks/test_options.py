@@ -27,7 +27,7 @@ def test_a_field_that_was_renamed_is_reported_with_its_new_name() -> None:
     (found,) = _found([Option("trl sft", "--max_seq_length", "the command")], _OLD)
     assert found.title == "--max_seq_length is not an option of trl 0.20.0's SFTConfig"
     assert [fix.text for fix in found.fixes] == [
-        "trl 0.20.0 calls it max_length",
+        "use max_length= instead of max_seq_length=",
         "the last release before that accepts --max_seq_length",
     ]
     assert found.fixes[1].spec == "==0.19.1"

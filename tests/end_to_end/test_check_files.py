@@ -285,3 +285,35 @@ def test_the_backend_that_uv_is_given_decides_which_torch_it_is(compat: Run, tmp
     words = ("check", "Dockerfile", "--format", "json", "--gpu")
     assert "build-torch-gpu" in codes_of(compat(*words, "RTX 5090"))
     assert "build-torch-gpu" not in codes_of(compat(*words, "A100"))
+
+
+def test_a_python_that_does_not_exist_is_refused(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\n")
+    for version in ("3.99", "4.0", "2.6"):
+        done = compat("check", "requirements.txt", "--python-version", version)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"compat: --python-version: unknown Python {version!r}; expected 2.7 or 3.4 to 3.16\n"
+    assert compat("check", "requirements.txt", "--python-version", "3.13").returncode == 0
+
+
+def test_pixi_resolves_packages_of_an_index_with_those_of_conda(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "pixi.toml").write_text(
+        '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n[dependencies]\npython = "3.11.*"\n'
+        'pytorch-gpu = "==2.5.1"\n[pypi-dependencies]\nvllm = "==0.10.0"\n'
+    )
+    done = compat("check", "pixi.toml")
+    assert done.returncode == 1
+    assert "✗ vllm 0.10.0 requires torch==2.7.1, but 2.5.1 is pinned" in done.stdout
+
+
+def test_every_python_of_a_workflow_is_judged(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text(
+        'on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        python: ["3.8", "3.12"]\n'
+        "    steps:\n      - uses: actions/setup-python@v5\n        with:\n          python-version: ${{ matrix.python }}\n"
+        "      - run: pip install torch==2.6.0\n"
+    )
+    done = compat("check", ".github/workflows/ci.yml")
+    assert done.returncode == 1
+    assert "torch 2.6.0 does not support Python 3.8" in done.stdout
+    assert "with      job test, Python 3.8\n" in done.stdout

@@ -130,3 +130,33 @@ def test_a_version_of_the_matrix_is_not_edited(tmp_path: Path) -> None:
     path.write_text(WORKFLOW, encoding="utf-8")
     with pytest.raises(InputError, match="the version of torch is only known when the script runs"):
         edits_for(str(path), [Change("torch", "2.5.1", "2.6.0")])
+
+
+MATRIX = """\
+on: push
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    strategy:
+      matrix:
+        python-version: ["3.9", 3.11]
+        include:
+          - python-version: "3.14"
+            torch: nightly
+    steps:
+      - uses: actions/setup-python@v5
+        with: {python-version: "${{ matrix.python-version }}"}
+      - run: pip install torch==2.5.1
+"""
+
+
+def test_a_job_is_read_for_each_python_of_its_matrix(tmp_path: Path) -> None:
+    assert {label: listing.requires_python for label, listing in read(tmp_path, MATRIX).items()} == {
+        "job test, Python 3.9": "==3.9.*", "job test, Python 3.11": "==3.11.*", "job test, Python 3.14": "==3.14.*",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["matrix.python", "inputs.python-version", "matrix.python-version || '3.9'"])
+def test_a_python_that_the_matrix_does_not_state_is_unknown(key: str, tmp_path: Path) -> None:
+    ((label, listing),) = read(tmp_path, MATRIX.replace("matrix.python-version }}", f"{key} }}}}")).items()
+    assert (label, listing.requires_python) == ("job test", None)

@@ -131,6 +131,11 @@ def test_a_rule_is_told_once_with_its_fixes_and_evidence() -> None:
     assert "- <https://github.com/example/widget/issues/6>" in rule["help"]["markdown"].split("\n")
 
 
+def test_a_rule_is_described_by_the_title_of_its_findings_if_they_have_one() -> None:
+    found = [finding(rule="installed-twice", origin="metadata", title="a is installed twice") for _ in range(2)]
+    assert checked(outcome(*found))["tool"]["driver"]["rules"][0]["shortDescription"]["text"] == "a is installed twice"
+
+
 def test_a_rule_that_says_another_thing_of_every_file_is_described_by_its_name() -> None:
     found = [finding(rule="installed-twice", origin="metadata", title=f"{name} is installed twice") for name in "ab"]
     run = checked(outcome(*found))

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
-from compat.formats.conda_spec import channel_of, conda_distribution, parse_match_spec
+from compat.formats.conda_spec import channel_of, parse_match_spec, stated_distribution
 from compat.formats.installs.words import (
     AT_RUN_TIME,
     EDITABLE,
@@ -388,7 +388,7 @@ def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Inst
             python = version or _family(spec.specifier) or python
         else:
             details = {"channel": channel_of(spec.name, spec.channel, channels), "spec": spec.unclear}
-            requirements.append(conda_distribution(spec.name, spec.version, spec.build, details, spec.specifier))
+            requirements.append(stated_distribution(spec, details, spec.specifier))
             stated.append(operand)
     return Install(
         tuple(requirements), tuple(stated), manager="conda", notes=tuple(dict.fromkeys(notes)),

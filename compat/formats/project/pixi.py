@@ -10,7 +10,7 @@ from typing import Any
 
 from compat.errors import InputError
 from compat.formats.conda_lock import PixiLock, platform_marker
-from compat.formats.conda_spec import channel_of, conda_distribution, parse_match_spec
+from compat.formats.conda_spec import channel_of, parse_match_spec, stated_distribution
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided
 from compat.formats.edit.files import Edit
 from compat.formats.edit.installer import Installer
@@ -154,7 +154,7 @@ def _of_conda(name: str, item: Table, channels: list[str]) -> Distribution:
     spec = parse_match_spec(f"{name} {version}{f' {build}' if build else ''}")
     channel = channel_of(spec.name, item.text("channel"), channels)
     details = {"channel": channel, "spec": spec.unclear}
-    return conda_distribution(spec.name, spec.version, spec.build, details, None if spec.exact else spec.specifier)
+    return stated_distribution(spec, details, None if spec.exact else spec.specifier)
 
 
 def _of_index(name: str, item: Table) -> Distribution:

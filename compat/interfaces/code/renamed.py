@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from compat.interfaces.announced import Advice, advised, curated
 from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.release import Meaning
 from compat.interfaces.source.records import Class
 from compat.interfaces.world import World
 from compat.records import record
+from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.interfaces.code.releases import Releases
@@ -33,17 +35,30 @@ def in_other_release(releases: Releases, package: str, need: Need, has: str, lac
     having, lacking, table = releases.world(package, has), releases.world(package, lacks), releases.table(package)
     if having is None or lacking is None or table is None:
         return None
+    newer = key_of(lacks) > key_of(has)
     if need.kind in ("import", "attribute"):
-        return _elsewhere(table, lacking, need)
+        found = _elsewhere(table, lacking, need)
+        return found if not newer or (found is not None and found.stated) else _announced(package, lacking, need) or found
     if not need.keywords:
         return None
     keyword = need.keywords[0]
-    candidates = [Renamed(name, stated=True) for name in (*_stated_new(table, having, need), *_stated_old(table, having, need))]
+    advice = _of_keyword(package, having, need) if newer else None
+    announced = (advice.new.lstrip("-"),) if advice is not None and advice.new is not None else ()
+    stated = (*_stated_new(table, having, need), *announced, *_stated_old(table, having, need))
+    candidates = [Renamed(name, stated=True) for name in stated if name.isidentifier()]
     names = taken(lacking, need)
     for each in (*candidates, *(Renamed(name, stated=False) for name in alike(keyword, names - taken(having, need)))):
         if each.name != keyword and verdict_on(lacking, need._replace(keywords=(each.name,))).met is not False:
             return each
     return None
+
+
+def advice_on(releases: Releases, package: str, need: Need, has: str) -> Advice | None:
+    """Return what the package says of a name or keyword that it removed after release ``has``, ``None`` if nothing."""
+    having = releases.world(package, has)
+    if need.kind in ("import", "attribute"):
+        return advised(package, _last(need))
+    return _of_keyword(package, having, need) if having is not None and need.keywords else None
 
 
 def nearest(releases: Releases, package: str, need: Need) -> str | None:
@@ -99,6 +114,30 @@ def _stated_old(table: Table, having: World, need: Need) -> Iterator[str]:
         for row in table.block(owner.module).get("rename", ()):
             if row[0][0] == owner.name.partition(".")[0] and any(says[0] == need.keywords[0] for says in row[2::2]):
                 yield row[0][1]
+
+
+def _of_keyword(package: str, having: World, need: Need) -> Advice | None:
+    owners = {owner.name.partition(".")[0] for owner in _owners(having, need)}
+    return advised(package, need.keywords[0], owners) if owners else None
+
+
+def _last(need: Need) -> str:
+    return (need.name if need.kind == "import" else None) or need.target.rpartition(".")[2]
+
+
+def _announced(package: str, lacking: World, need: Need) -> Renamed | None:
+    """Return what the package's warnings, or the curated table, name instead of a name that it removed."""
+    dotted = f"{need.target}.{need.name}" if need.kind == "import" and need.name else need.target
+    known = curated(package, dotted)
+    if known is not None:
+        return Renamed(known, stated=True)
+    advice = advised(package, _last(need))
+    new = advice.new if advice is not None else None
+    if new is None or not new.isidentifier():
+        return None
+    homes = dict.fromkeys((dotted.rpartition(".")[0], dotted.partition(".")[0]))
+    found = next((home for home in homes if lacking.imported(home, new).kind in ("class", "function")), None)
+    return None if found is None else Renamed(f"{found}.{new}", stated=True)
 
 
 def taken(world: World, need: Need) -> set[str]:

@@ -69,8 +69,8 @@ def finding_of(
         rows.append(("applies because", finding.here))
     if where:
         rows.append(("on", where))
-    if finding.verdict != "hit":
-        rows.append(("settle", flags_for(finding.unknown) or "cannot be settled"))
+    if finding.verdict != "hit" and finding.unknown:
+        rows.append(("settle", flags_for(finding.unknown)))
     rows += [("or" if number else "fix", fix_of(fix)) for number, fix in enumerate(finding.fixes)]
     if finding.evidence:
         rows.append(("see", element("ul", *(element("li", link(each)) for each in finding.evidence), class_="see")))

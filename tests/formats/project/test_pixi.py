@@ -119,3 +119,11 @@ def test_the_lock_is_made_from_it(tmp_path: Path) -> None:
     assert registered.kind == "pixi.lock"
     commands = commands_for(str(path), [Change("trl", "0.17.0", "0.18.0")])
     assert [line.rpartition(" && ")[2] for line in commands.install] == ["pixi install"]
+
+
+def test_the_metapackages_of_torch_state_its_release() -> None:
+    (entry,) = read('[workspace]\nplatforms = ["linux-64"]\n[dependencies]\npytorch-gpu = "==2.5.1"\n').entries
+    found = entry.distribution
+    assert (found.name, found.version, found.source and found.source.details["name"]) == ("torch", "2.5.1", "pytorch-gpu")
+    (entry,) = read('[workspace]\nplatforms = ["linux-64"]\n[dependencies]\npytorch-cpu = "==2.5.1"\n').entries
+    assert (entry.distribution.name, entry.distribution.extra) == ("torch", {"cuda": "cpu"})
