@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "linked": (("package", "version", "variant", "needs", "versions"), ("package", "version", "variant")),
     "models": (("organisation", "stem", "architectures", "types", "own_code"), ("organisation", "stem")),
     "numpy_abi": (("package", "last", "first", "module"), ("package",)),
+    "published_wheels": (("package", "version", "series"), ("package", "version")),
     "releases": (
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
     ),
@@ -38,7 +39,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "successors": (("package", "old", "new"), ("package", "old")),
     "torch_builds": (("torch", "machine", "cuda", "default", "sm", "ptx"), ("torch", "machine", "cuda")),
     "torch_conda": (("torch", "cuda", "sm", "ptx"), ("torch", "cuda")),
-    "torch_rocm": (("rocm", "gfx"), ("rocm",)),
+    "torch_rocm": (("rocm", "gfx", "series"), ("rocm",)),
     "torch_symbols": (("symbol", "series", "needed_by"), ("symbol",)),
     "triton_gpus": (("triton", "sm"), ("triton",)),
     "wheels": (("package", "first", "last", "wheels"), ("package", "first")),

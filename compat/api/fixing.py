@@ -8,6 +8,7 @@ several environments: the services of a compose file, the jobs of a workflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from itertools import starmap
 from time import monotonic
@@ -25,10 +26,15 @@ from compat.api.obstacles import (
 )
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.report import part_name
+from compat.checks import python_range
+from compat.checks.choices import Requested
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged
-from compat.model import Finding
+from compat.formats.registry import format_of, read_content
+from compat.index import Index
+from compat.index.metadata import File
+from compat.model import Finding, of_no_index
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner, cost_of, key_of
 from compat.repair.problem import Policy
@@ -45,12 +51,16 @@ _MORE = 15.0
 
 @record(frozen=True)
 class Repair:
-    """A plan and its edits; ``errors`` are those of all selections of the file before the fix."""
+    """A plan and its edits; ``errors`` are those of all selections of the file before the fix.
+
+    ``pythons`` is the warning that the edited project admits Pythons for which it cannot be locked.
+    """
 
     case: Case
     errors: tuple[Finding, ...]
     plan: Plan
     written: Written
+    pythons: tuple[Finding, ...] = ()
 
 
 def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: int | None = None) -> Repair:
@@ -80,10 +90,30 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
             return Repair(case, planner.errors, Plan(unread={"time limit": str(problem)}), Written())
         left = found.plan.left or (() if found.plan.stands else found.errors)
         others = () if planner.means.is_late() else for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
-        try:
-            return next(filter(_fixes_everything, starmap(repair, others)), found)
-        except TimeoutError:
-            return found
+        with suppress(TimeoutError):
+            found = next(filter(_fixes_everything, starmap(repair, others)), found)
+        return replace(found, pythons=_too_old_pythons(found, planner.means.index))
+
+
+def _too_old_pythons(found: Repair, index: Index) -> tuple[Finding, ...]:
+    """The finding about the Pythons that the edited project admits and a release that it pins does not."""
+    case = found.case
+    if case.file is None or case.listing is None or case.listing.kind not in python_range.KINDS:
+        return ()
+    with as_if_written(found.written.edits):
+        content = read_content(case.file)
+        (listing,) = format_of(case.file, content).listings(case.file, content)
+        copies = (entry.distribution for entry in listing.entries)
+        pins = {(copy.name, copy.version) for copy in copies if copy.version is not None and not of_no_index(copy)}
+        read = index.files_of_pins(pins) if pins else {}
+        pythons = {pin: text for pin, files in read.items() if (text := _python_of(files or ())) is not None}
+        return python_range.judge(listing, case.asked_choices or Requested(), pythons)
+
+
+def _python_of(files: Iterable[File]) -> str | None:
+    """The Requires-Python of a release; ``None`` if its files differ or say nothing."""
+    texts = {file.requires_python for file in files}
+    return texts.pop() if len(texts) == 1 else None
 
 
 def _fixes_everything(found: Repair) -> bool:

@@ -223,6 +223,10 @@ def _listing(listing: Listing, target: Target | None, options: Options, matrix: 
     asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
     findings = (*findings, *conflicting_pins.judge(listing, known, asked))
+    if listing.requires_python is not None:
+        from compat.checks import python_range
+
+        findings = (*findings, *python_range.judge(listing, asked))
     if listing.branches:
         findings = _with_branches(findings, listing, known, matrix, asked)
     part = part_name(listing)

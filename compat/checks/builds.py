@@ -223,7 +223,8 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             "uninstall", name, text="FlashInfer downloads or compiles the kernels when it first needs them",
             command=f"pip uninstall -y {name}",
         )  # fmt: skip
-        index = _FLASHINFER_INDEX + ("" if name == "flashinfer-cubin" else "/cuXYZ")
+        label = label_of(stack.flavour.numbered) if stack.flavour.numbered else "cuXYZ"
+        index = _FLASHINFER_INDEX + ("" if name == "flashinfer-cubin" else f"/{label}")
         elsewhere_only = Fix(
             "source-install", name, f"=={wanted}", "the same release, which only FlashInfer's own index has",
             f'pip install "{name}=={wanted}" --index-url {index}',

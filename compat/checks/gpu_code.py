@@ -125,7 +125,7 @@ _FOR_ARM = Fix(
     "torch",
     "",
     "a build with CUDA: since 2.7, torch's own index has them for Arm servers",
-    f"pip install torch --index-url {INDEX}/cuXYZ",
+    f"pip install torch --index-url {INDEX}/cu128",
 )
 
 
@@ -146,7 +146,7 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
     if gpus and gpus[0].gfx:
-        fixes = [rocm_build(release)]
+        fixes = [rocm_build(stack.tables, release)]
     elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
         if stack.machine == "aarch64" and gpus[0].compute_capability not in JETSON and key_of(release) >= _ARM_SERVERS:

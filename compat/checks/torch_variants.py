@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from compat.tables.builds import TorchBuild
+    from compat.tables.builds import CodeTables, TorchBuild
 
 
 CHANNEL = "pytorch"
@@ -116,7 +116,7 @@ def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iter
         fixes=(
             Fix(
                 "source-install", "torch", "", "the wheel for the host's ROCm, in an environment without conda's pytorch",
-                "pip install torch --index-url https://download.pytorch.org/whl/rocmX.Y",
+                f"pip install torch --index-url {rocm_index(stack.tables, None)}",
             ),
         ),
         evidence=("https://pytorch.org/get-started/locally/",), here=f"pytorch {copy.version or copy.specifier}, {device}",
@@ -136,7 +136,10 @@ _SUPPORTED_BY_ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/lat
 
 
 def judge_of_rocm(stack: Stack) -> Iterator[Finding]:
-    yield from _other_vendor(stack)
+    other = tuple(_other_vendor(stack))
+    yield from other
+    if any(each.verdict == "hit" for each in other) and stack.flavour.numbered:
+        yield from _extensions_for_cuda(stack)
     yield from _no_code(stack)
 
 
@@ -167,7 +170,7 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
         facts=("accelerators", "build"),
         missing=() if certain else ("build",),
         unknown=() if certain else ("build.torch",),
-        fixes=(rocm_build(stack.release),)
+        fixes=(rocm_build(stack.tables, stack.release),)
         if built == "nvidia"
         else tuple(torch_for(stack.release, each, f"the build for CUDA {each}") for each in builds[:1]),
         evidence=("https://pytorch.org/get-started/locally/",),
@@ -175,10 +178,44 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
     )
 
 
-def rocm_build(release: str | None) -> Fix:
+_ONLY_CUDA = {
+    "vllm": Fix("config", text="start from an image of vLLM for ROCm (rocm/vllm), or build vLLM from its source"),
+    "sgl-kernel": Fix("config", text="start from an image of SGLang for ROCm, or build sgl-kernel from its source"),
+    "xformers": Fix(
+        "uninstall", "xformers", None, "torch's own attention runs on AMD GPUs", "pip uninstall xformers"
+    ),
+}  # fmt: skip
+"""Packages whose wheels on the index contain code for CUDA alone, and what runs on AMD GPUs instead."""
+
+
+def _extensions_for_cuda(stack: Stack) -> Iterator[Finding]:
+    """Wheels for CUDA that stay wheels for CUDA if torch's build for ROCm takes the place of the one for CUDA."""
+    for name, fix in _ONLY_CUDA.items():
+        copy = stack.one(name)
+        if copy is None or copy.version is None or "+" in copy.version or (copy.source and copy.source.kind != "index"):
+            continue
+        if copy.source is not None and copy.source.details.get("url"):
+            continue  # an index of its own, which may have builds for ROCm
+        device = device_name((stack.facts.accelerators() or ())[0])
+        yield Finding(
+            rule=f"build-{name}-vendor", origin="build", verdict="hit", severity="error" if fix.kind == "config" else "warning",
+            effect="crash", title=f"The wheels of {name} on the index are for CUDA, and {device} needs a build for ROCm",
+            why=f"{name} {copy.version} is published for NVIDIA GPUs only, and its extension cannot be loaded without CUDA.",
+            confidence="confirmed", packages={name: copy.version}, facts=("accelerators", "build"), fixes=(fix,),
+            evidence=("https://pytorch.org/get-started/locally/",), here=f"{name} {copy.version}, {device}",
+        )  # fmt: skip
+
+
+def rocm_build(tables: CodeTables, release: str | None) -> Fix:
     """The same release of torch, built for ROCm."""
-    command = f'pip install "torch=={release}" --index-url {INDEX}/rocmX.Y'
-    return Fix("source-install", "torch", "", "the build for the host's ROCm, from torch's own index", command)
+    command = f'pip install "torch=={release}" --index-url {rocm_index(tables, release)}'
+    return Fix("source-install", "torch", "", "the build for ROCm, from torch's own index", command)
+
+
+def rocm_index(tables: CodeTables, release: str | None) -> str:
+    """torch's index for the ROCm of a release; for one that is not known, that of the newest ROCm."""
+    minor = ".".join((release or "").split(".")[:2])
+    return f"{INDEX}/rocm{tables.rocm_of.get(minor) or max(tables.rocm_of.values(), key=_rocm_release)}"
 
 
 def _no_code(stack: Stack) -> Iterator[Finding]:

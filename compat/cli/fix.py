@@ -82,6 +82,7 @@ def _print(found: Sequence[tuple[str, Repair]], codes: Sequence[int], edits: dic
         after = environment_after(case.environment, plan.chosen) if plan.stands and plan.chosen else case.environment
         asked = open_errors(after, matrix, case.ignored)
         warned = [each for each in left_warnings(after, matrix, case.ignored, case.known) if each not in plan.left]
+        warned = [*(warning for warning in each.pythons if warning.rule not in case.ignored), *warned]
         emit(shown_plan(
             plan, errors, _to_run(each, options), target=case.told, notes=case.notes, explained=not options.flag("brief"),
             questions=asked, warnings=warned,

@@ -283,7 +283,7 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
         fixes=(
             Fix(
                 "pin", "torch", None, "a build of the same release with CUDA (see the selector on pytorch.org for the index)",
-                "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ",
+                "uv pip install --reinstall torch --torch-backend=auto",
             ),
             *((Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),) if name else ()),
         ),

@@ -10,6 +10,7 @@ from compat.model import Finding, Fix
 from compat.output.terminal import flags_for, wrap_text
 from compat.repair.plan import Plan, actions, reason_of
 from compat.repair.problem import family
+from compat.repair.rules import MOVES
 from compat.tables.stacks import Stack
 
 _ALONG = 12
@@ -29,6 +30,7 @@ def shown_plan(
     lines = [*_lines(plan, errors, commands, target, notes, explained)]
     for each in warnings[:_WARNINGS]:
         lines += wrap_text(f"{each.title} ({each.rule})", "  warning   ", " " * 12)
+        lines += (f"            {way}" for way in _ways(actions(each))[:1])
     if len(warnings) > _WARNINGS:
         lines.append(f"            and {_count(len(warnings) - _WARNINGS, 'more warning')} (compat check shows them)")
     for each in questions:
@@ -42,7 +44,8 @@ def shown_rest(questions: Sequence[Finding], warnings: Sequence[Finding], *, fix
     lines = []
     if warnings:
         left = "1 warning is left" if len(warnings) == 1 else f"{len(warnings)} warnings are left"
-        lines.append(f"{left}." if fixed else f"{left}: --level warning also fixes what releases can fix.")
+        movable = not fixed and any(fix.kind in MOVES for each in warnings for fix in each.fixes)
+        lines.append(f"{left}: --level warning also fixes what releases can fix." if movable else f"{left}.")
     if questions:
         unknown = tuple(dict.fromkeys(path for each in questions for path in each.unknown))
         left = "1 question is left" if len(questions) == 1 else f"{len(questions)} questions are left"
@@ -136,8 +139,11 @@ def _changes(plan: Plan, errors: int, explained: bool) -> Iterator[str]:
         if explained and each.why:
             yield from wrap_text(each.why, "      because ", "              ")
     yield from (f"  rebuild   {each.name} {each.after}: {each.why}" for each in plan.rebuilt)
-    built = (f"{each.name} {each.after}" for each in named if each.name in plan.compiled)
-    yield from (f"  build     {each}: it has no wheel, and is compiled against the installed torch" for each in built)
+    for each in named:
+        if each.name in plan.downloaded:
+            yield f"  build     {each.name} {each.after}: its setup.py downloads the wheel for the installed torch"
+        elif each.name in plan.compiled:
+            yield f"  build     {each.name} {each.after}: it has no wheel, and is compiled against the installed torch"
     yield from _along([each for each in plan.changes if each not in named])
     yield f"  cost      {cost_text(plan.cost)}"
     yield f"  checked   {checked_by(plan)}"

@@ -29,7 +29,7 @@ from compat.repair.explain import (
 )
 from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
-from compat.repair.rules import MOVES, forbidden, forbidden_by_source, recommended
+from compat.repair.rules import MOVES, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
@@ -67,7 +67,8 @@ class Plan:
     ``assumed`` are assumptions by release. ``along`` are changes that follow from others, ``refused`` is the reason why no
     change is proposed. ``partial``: listed packages have requirements that are not listed, so more is installed than listed.
     ``rebuilt`` keep their version but have to be recompiled for another release of torch; ``compiled`` are the changed
-    extensions of torch without a wheel. ``subjects`` are the packages of the errors.
+    extensions of torch without a wheel on the index, ``downloaded`` those for whose torch their setup.py downloads one.
+    ``subjects`` are the packages of the errors.
     """
 
     changes: tuple[Change, ...] = ()
@@ -88,6 +89,7 @@ class Plan:
     refused: str = ""
     rebuilt: tuple[Change, ...] = ()
     compiled: frozenset[str] = frozenset()
+    downloaded: frozenset[str] = frozenset()
     subjects: frozenset[str] = frozenset()
 
     @property
@@ -328,6 +330,7 @@ class Planner:
             rules=lambda current, known: [
                 *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings),
                 *self._universe.forbidden(known), *forbidden_by_source(problem.environment, known),
+                *forbidden_by_wheels(open_code_tables().published, known),
             ],
             judge=self._whole,
         )  # fmt: skip
@@ -360,7 +363,8 @@ class Planner:
             changes, cost, solution.optimal and solution.decided, self.problem.policy.said(),
             verified, left, core, relief, solution.unread, narrowed, self._assumed(chosen), chosen,
             along=self._along(names, implied), partial=is_partial(self.problem, chosen, solver.needs), refused=refused,
-            rebuilt=self._rebuilt(chosen), compiled=self._compiled(names, chosen),
+            rebuilt=self._rebuilt(chosen), compiled=(compiled := self._compiled(names, chosen)),
+            downloaded=frozenset(name for name in compiled if _is_published(name, chosen)),
             subjects=frozenset(name for each in self.errors for name in each.packages),
         )  # fmt: skip
 
@@ -481,6 +485,12 @@ class Planner:
 
     def _moved(self, chosen: Mapping[str, Release], name: str) -> bool:
         return chosen.get(name) != self.problem.current.get(name)
+
+
+def _is_published(name: str, chosen: Mapping[str, Release]) -> bool:
+    """Whether there is a wheel outside the index for the torch of a plan."""
+    series = open_code_tables().published.get(name, {}).get(chosen[name].version, ())
+    return "torch" in chosen and ".".join(map(str, chosen["torch"].key.release[:2])) in series
 
 
 def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:

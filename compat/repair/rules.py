@@ -193,6 +193,28 @@ def forbidden_by_source(environment: Environment, known: Known) -> Iterator[Forb
         yield from of_code(workload.code, plain)
 
 
+def forbidden_by_wheels(published: Mapping[str, Mapping[str, tuple[str, ...]]], known: Known) -> Iterator[Forbidden]:
+    """Extensions and releases of torch for which nobody published a wheel, as warnings: they would be compiled for hours.
+
+    ``published`` are the minor releases of torch with a wheel, by extension and release.
+    """
+    minors: dict[str, set[str]] = {}
+    for release in known.get("torch", ()):
+        minors.setdefault(".".join(map(str, release.key.release[:2])), set()).add(release.version)
+    for name in sorted(published.keys() & known.keys()):
+        by_series: dict[tuple[str, ...], set[str]] = {}
+        for release in known[name]:
+            series = published[name].get(release.version) if release.plain else None
+            if series is not None:
+                by_series.setdefault(series, set()).add(release.version)
+        for series, versions in by_series.items():
+            lacking = frozenset[str]().union(*(found for minor, found in minors.items() if minor not in series))
+            if lacking:
+                says = f"is only published as a wheel for torch {series[0]} to {series[-1]}"
+                statement = Statement("finding", f"{name} {max(versions)} {says}", name, says)
+                yield Forbidden(((name, frozenset(versions)), ("torch", lacking)), statement, WARNINGS)
+
+
 def _of_consumer(consumer: str, known: Known, needed: Mapping[str, int], rows: Rows) -> Iterator[Forbidden]:
     """Imports that fail when the consumer itself is imported: one clause for each set of releases that lack the name.
 

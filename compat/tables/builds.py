@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
         triton: Mapping[str, Codes]
         rocm: Mapping[str, Codes]
+        rocm_of: Mapping[str, str]
+        published: Mapping[str, Mapping[str, tuple[str, ...]]]
         capabilities: Mapping[str, Mapping[str, str]]
         floors: tuple[tuple[int, int], ...]
         runs_on: Mapping[str, Mapping[str, frozenset[str]]]
@@ -77,6 +79,11 @@ class CodeTables:
         self.triton = tables["triton"]
         self.rocm = tables["rocm"]
         """Release of ROCm → the gfx targets that wheels of torch for it were compiled for, at most."""
+        self.rocm_of = tables["rocm_of"]
+        """Minor release of torch → the release of ROCm that its stable wheels are for."""
+        self.published = tables["published"]
+        """Extension → release → the minor releases of torch that wheels outside the index are compiled for, which its setup.py
+        downloads."""
         self.capabilities = tables["capabilities"]
         self.floors = tables["floors"]
         self._runs = tables["runs_on"]
@@ -162,6 +169,9 @@ def tables_from(folder: str) -> Tables:
     for row in _rows(folder, "extension_builds.csv"):
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
+    published: dict[str, dict[str, tuple[str, ...]]] = {}
+    for row in _rows(folder, "published_wheels.csv"):
+        published.setdefault(row["package"], {})[row["version"]] = tuple(row["series"].split())
     runs: dict[str, dict[str, set[str]]] = {"": {}, "13.2": {}}
     for row in _rows(folder, "code_runs_on.csv"):
         runs[row["cuda"]].setdefault(row["capability"], set()).add(row["sm"])
@@ -176,6 +186,8 @@ def tables_from(folder: str) -> Tables:
         "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
         "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
         "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},
+        "rocm_of": {torch: row["rocm"] for row in _rows(folder, "torch_rocm.csv") for torch in row["series"].split()},
+        "published": published,
         "capabilities": {
             row["capability"]: {key: row[key] for key in ("bf16", "tf32", "fp8", "fp4", "flash_attn_2")}
             for row in _rows(folder, "capabilities.csv")

@@ -357,3 +357,23 @@ def test_the_diffs_of_two_files_are_apart(fix: Run, index: IndexServer, tmp_path
     (tmp_path / "job" / "requirements.txt").write_text(LINES.replace("transformers==4.51.3  # models", "-r base.txt"))
     done = fix(url=index.url, subject=["job/requirements.txt"])
     assert {"--- job/base.txt", "--- job/requirements.txt"} <= set(done.stdout.splitlines()), done.stdout + done.stderr
+
+
+def test_a_project_that_admits_a_python_without_a_release_is_named_after_the_plan(fix: Run, tmp_path: Path) -> None:
+    """What is written cannot be locked: the new transformers is for newer Pythons than the project admits."""
+    newer = release("2025-10-14", "tokenizers<=0.23,>=0.22") | {"requires_python": ">=3.10"}
+    packages = {**PACKAGES, "transformers": {**PACKAGES["transformers"], "4.57.1": newer}}
+    pins = ", ".join(f'"{line.partition(" ")[0]}"' for line in LINES.splitlines()[1:])
+    text = f'[project]\nname = "job"\nversion = "1"\nrequires-python = ">=3.9"\ndependencies = [{pins}]\n'
+    (tmp_path / "requirements.txt").unlink()
+    (tmp_path / "pyproject.toml").write_text(text)
+    with IndexServer(packages) as server:
+        done = fix("--write", url=server.url, subject=("pyproject.toml",))
+    assert '"transformers==4.57.1"' in (tmp_path / "pyproject.toml").read_text(), done.stdout + done.stderr
+    shown = " ".join(done.stdout.split())
+    assert (
+        "warning requires-python admits Python 3.9, for which there is no transformers==4.57.1 (requires-python-too-wide)"
+        in shown
+    )
+    assert 'set requires-python = ">=3.10"' in shown
+    assert done.stdout.endswith("1 warning is left.\n")

@@ -12,7 +12,7 @@ from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.relaxation import ABSENT, Forbidden
-from compat.repair.rules import forbidden, recommended
+from compat.repair.rules import forbidden, forbidden_by_wheels, recommended
 from compat.repair.target import Need, Target
 from compat.rules.compiled import in_memory
 from compat.rules.loader import load_file
@@ -224,3 +224,21 @@ def test_nothing_is_recommended_for_what_follows_torch() -> None:
     assert [each.alternatives for each in recommended(in_memory(()), problem, (three,))] == [
         ((Need("torchaudio", "<2.11", ()),),)
     ]
+
+
+def test_an_extension_without_a_published_wheel_for_a_torch_is_a_warning() -> None:
+    """Releases with the same wheels share a clause; one that nobody has recorded, and a local build, are not known to have none."""
+    known = {
+        "torch": tuple(Release("torch", version) for version in ("2.4.0", "2.7.0", "2.7.1")),
+        "flash-attn": (
+            *(Release("flash-attn", version) for version in ("2.6.3", "2.8.1", "2.8.2", "2.9.0")),
+            Release("flash-attn", "2.8.0", source=Source("index", {"build": True})),
+        ),
+    }
+    published = {"flash-attn": {"2.6.3": ("2.3", "2.4"), "2.8.0": ("2.7",), "2.8.1": ("2.7",), "2.8.2": ("2.7",)}}
+    old, new = forbidden_by_wheels(published, known)
+    assert dict(old.together) == {"flash-attn": {"2.6.3"}, "torch": {"2.7.0", "2.7.1"}}
+    assert dict(new.together) == {"flash-attn": {"2.8.1", "2.8.2"}, "torch": {"2.4.0"}}
+    assert {old.level, new.level} == {"warnings left"}
+    assert old.statement.text == "flash-attn 2.6.3 is only published as a wheel for torch 2.3 to 2.4"
+    assert list(forbidden_by_wheels(published, {"flash-attn": known["flash-attn"]})) == []

@@ -483,3 +483,36 @@ def test_turbomind_without_code_for_the_gpu_is_a_warning() -> None:
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.13.0", gpus=("NVIDIA GeForce RTX 5090",))
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.9.2", gpus=("NVIDIA H100 80GB HBM3",))
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.3.0", gpus=("NVIDIA GeForce RTX 5090",))  # its PTX is compiled
+
+
+@pytest.mark.parametrize(
+    ("torch", "rocm"), [("2.6.0", "6.2.4"), ("2.9.1", "6.4"), ("2.7.1+cu126", "6.3"), ("99.0.0+cu128", "7.2")]
+)
+def test_the_build_for_rocm_is_named_so_that_it_can_be_pasted(torch: str, rocm: str) -> None:
+    environment = Environment(
+        os="linux", machine="x86_64", python="3.12", accelerators=(Accelerator(name="MI300X"),),
+        distributions=(Distribution("torch", torch, source=Source("index")), Distribution("xformers", "0.0.29.post3")),
+    )  # fmt: skip
+    found = {each.rule: each for each in builds.judge(Facts(named_devices(environment)[0]))}
+    (fix,) = found["build-torch-vendor"].fixes
+    assert str(fix.command).endswith(f"/whl/rocm{rocm}")
+    extension = found["build-xformers-vendor"]
+    assert (extension.severity, extension.fixes[0].command) == ("warning", "pip uninstall xformers")
+
+
+@pytest.mark.parametrize(
+    ("copy", "gpu"),
+    [
+        (Distribution("xformers", "0.0.29.post3"), "A100"),
+        (Distribution("xformers", "0.0.29.post3", source=Source("index", {"url": "https://download.pytorch.org/whl/rocm6.3"})), "MI300X"),
+        (Distribution("xformers", "0.0.29+rocm", source=Source("index")), "MI300X"),
+        (Distribution("xformers", "0.0.29.post3", source=Source("vcs", {})), "MI300X"),
+    ],
+)  # fmt: skip
+def test_an_extension_that_may_be_built_for_the_gpu_is_not_named(copy: Distribution, gpu: str) -> None:
+    torch = Distribution("torch", "2.6.0", source=Source("index"))
+    environment = Environment(
+        os="linux", machine="x86_64", python="3.12", accelerators=(Accelerator(name=gpu),), distributions=(torch, copy)
+    )
+    rules = {each.rule for each in builds.judge(Facts(named_devices(environment)[0]))}
+    assert "build-xformers-vendor" not in rules
