@@ -89,7 +89,7 @@ class Accelerator:
 class Option:
     """An option passed to a program's ``parser``: ``name`` as written, its ``place`` ("the command", "sft.yaml:3"), its value.
 
-    ``value`` is ``None`` for a switch and for anything but a string that is known before the program runs.
+    ``value`` is ``None`` for a switch and for anything but a string or a number that is known before the program runs.
     """
 
     parser: str

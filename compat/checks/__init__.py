@@ -65,6 +65,10 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
         from compat.checks import launching
 
         found += launching.judge(facts)
+        if environment.workload.task in ("grpo", "rloo") or environment.workload.trainer in ("GRPOTrainer", "RLOOTrainer"):
+            from compat.checks import batches
+
+            found += batches.judge(facts)
     if environment.workload is not None and environment.workload.code:
         from compat.checks.code import judge_imports
 

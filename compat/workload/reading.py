@@ -200,7 +200,8 @@ class Reading:
                 waiting = False
         if recipe is not None:
             for key, setting in recipe.settings.items():
-                self.given.append(Option(parser, str(key), recipe.origin(key), setting if isinstance(setting, str) else None))
+                known = isinstance(setting, (str, int)) and not isinstance(setting, bool)
+                self.given.append(Option(parser, str(key), recipe.origin(key), str(setting) if known else None))
 
     def recipe(self, name: str, dialect: Callable[[Recipe], None] | None = None, *, needed: bool = True) -> Recipe | None:
         """Read an argument file; an invalid file is an error only if it is ``needed``, otherwise a note."""
