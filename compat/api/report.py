@@ -215,14 +215,14 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
-    from compat.checks import conflicting_pins
+    from compat.checks import conflicting_pins, only_index
     from compat.checks.selections import judged_listing, to_environment
 
     known, notes = apply_target(listing.context, target, options)
     known, more = named_devices(known)
     asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
-    findings = (*findings, *conflicting_pins.judge(listing, known, asked))
+    findings = (*findings, *conflicting_pins.judge(listing, known, asked), *only_index.judge(listing))
     if listing.requires_python is not None:
         from compat.checks import python_range
 

@@ -180,7 +180,7 @@ _VOCABULARY = {
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
                  "scaled-temperature", "communication-type",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
-                 "sglang-flashinfer", "uv-run", "ray-serve-llm"),
+                 "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm"),
 }  # fmt: skip
 
 

@@ -37,6 +37,8 @@ class Container:
     command: tuple[str, ...]
     variables: dict[str, str]
     gpus: tuple[Accelerator, ...] | None
+    default_memory: bool = False
+    """Whether the size of its shared memory (/dev/shm) is Docker's default of 64 MiB."""
 
 
 def started_container(words: Sequence[str]) -> Container | None:
@@ -58,9 +60,12 @@ def started_container(words: Sequence[str]) -> Container | None:
     entrypoint = given.get("entrypoint")
     variables = dict(found for name, value in options if name in ("e", "env") and (found := assignment(value)))
     asked = given.get("gpus", "").strip("\"'")
+    mounts = (value for name, value in options if name in ("v", "volume", "mount", "tmpfs"))
+    sized = bool({"shm_size", "ipc"} & given.keys()) or any("/dev/shm" in each or not is_known(each) for each in mounts)
     return Container(
         rest[0], None if entrypoint is None else tuple(_split(entrypoint)), tuple(rest[1:]),
         {name: value for name, value in variables.items() if is_known(value)}, devices(None, count_of(asked) or None, "nvidia"),
+        not sized and all("$" not in name for name, _ in options),
     )  # fmt: skip
 
 
@@ -127,7 +132,9 @@ def _job_in(container: Container, path: str, line: int, place: str) -> Job:
     text = handed_to_shell([*(container.entrypoint or ()), *container.command])
     if text is not None:
         job.run(Script(tuple(Placed(line, each, None) for each in text.split("\n"))), container.variables)
-    job.start_container(place, container.entrypoint, container.command, container.variables)
+    job.start_container(
+        place, container.entrypoint, container.command, container.variables, default_memory=container.default_memory
+    )
     job.note_image()
     return job
 

@@ -32,6 +32,8 @@ from compat.workload.wrappers import handed_to_shell
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
 _FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")
+_DEFAULT_MEMORY = "default-shm"
+"""The feature of a job whose container has Docker's 64 MiB of shared memory."""
 _MOST_DOCUMENTS = 200
 _MOST_GPUS = 1024
 _AHEAD = 60
@@ -296,16 +298,23 @@ class Job:
         self.run(Script(tuple(lines)), variables)
 
     def start_container(
-        self, place: str, entrypoint: Sequence[str] | None, command: Sequence[str] | None, variables: Mapping[str, str]
-    ) -> None:
-        """Start the image with an entry point (``None``: its own) and a command. ``place`` is the file and line of both."""
+        self, place: str, entrypoint: Sequence[str] | None, command: Sequence[str] | None, variables: Mapping[str, str],
+        *, default_memory: bool = False,
+    ) -> None:  # fmt: skip
+        """Start the image with an entry point (``None``: its own) and a command. ``place`` is the file and line of both.
+
+        ``default_memory``: the container has the shared memory that Docker gives it by default.
+        """
         if entrypoint is None and self.image:
             entrypoint = server_of(self.image)
         launch = started(entrypoint, command, variables, "", lambda _: None)
         if launch is None:
             return
         origins = {key: place if origin == COMMAND else origin for key, origin in launch.workload.origins.items()}
-        self.workload = replace(launch.workload, origins=origins)
+        features = launch.workload.features or ()
+        if default_memory and is_job(launch.workload):
+            features, origins = (*features, _DEFAULT_MEMORY), {**origins, f"features.{_DEFAULT_MEMORY}": place}
+        self.workload = replace(launch.workload, origins=origins, features=features or None)
         self.variables = dict(launch.variables)
         for note in launch.notes:
             self.note(note)

@@ -118,3 +118,13 @@ def test_a_target_of_a_makefile(tmp_path: Path) -> None:
     (found,) = Makefile().read(str(tmp_path / "Makefile"), text)
     assert pins(found) == {"vllm": "0.8.5", "torch": "2.6.0"}
     assert found.label == "target serve, container on line 3"
+
+
+@pytest.mark.parametrize(
+    ("options", "small"),
+    [("", True), ("--ipc=host", False), ("--shm-size 16g", False), ("-v /dev/shm:/dev/shm", False), ("-v $PWD:/work", False)],
+)
+def test_the_shared_memory_of_docker_run(options: str, small: bool) -> None:
+    container = started_container(f"docker run {options} --gpus all vllm/vllm-openai:v0.8.4 --model m".split())
+    assert container is not None
+    assert container.default_memory is small

@@ -253,7 +253,9 @@ def _listings(file: JobFile, document: Document, services: Table, name: str, els
     devices = devices_of(document, values, variables, where)
     entrypoint, command = (words_of(document, values.get(key), f"{where}.{key}") for key in ("entrypoint", "command"))
     job.run_words(file, [*(entrypoint or ()), *(command or ())], variables)
-    job.start_container(place, texts_of(entrypoint), texts_of(command), variables)
+    job.start_container(
+        place, texts_of(entrypoint), texts_of(command), variables, default_memory=_has_default_memory(document, values, where)
+    )
     context = Environment(accelerators=devices.accelerators, workload=job.workload)
     built = [] if "build" not in values else list(_built(file, document, values["build"], job, name))
     if "build" in values and not built:
@@ -283,6 +285,19 @@ def _listings(file: JobFile, document: Document, services: Table, name: str, els
     )  # fmt: skip
     listing = job.listing("compose", label=name, context=context, variables=variables)
     yield replace(listing, unread=(*listing.unread, *unread))
+
+
+def _has_default_memory(document: Document, service: Table, where: str) -> bool:
+    """Whether the shared memory of a service (/dev/shm) has Docker's default size of 64 MiB."""
+    if {"shm_size", "ipc"} & service.keys():
+        return False
+    for key in ("volumes", "tmpfs"):
+        value = service.get(key)
+        items = [] if value is None else document.items(value, f"{where}.{key}") if value.is_list else [value]
+        targets = (document.inner(each, key).get("target") if each.is_table else each for each in items)
+        if any(target is None or "/dev/shm" in str(target.content) for target in targets):
+            return False
+    return True
 
 
 def _built(file: JobFile, document: Document, build: Value, job: Job, name: str) -> Iterator[Listing]:

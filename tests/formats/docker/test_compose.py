@@ -231,3 +231,22 @@ def test_a_script_that_the_command_hands_to_a_shell_installs(command: str) -> No
     assert found.context.workload is not None
     assert found.context.workload.launcher == "torchrun"
     assert found.context.workload.origins["launcher"] == "compose.yaml:3"
+
+
+@pytest.mark.parametrize(
+    ("body", "small"),
+    [
+        ("", True),
+        ("    shm_size: 16gb\n", False),
+        ("    ipc: host\n", False),
+        ("    volumes: ['/dev/shm:/dev/shm']\n", False),
+        ("    volumes:\n      - {type: tmpfs, target: /dev/shm}\n", False),
+        ("    tmpfs: /dev/shm:size=8g\n", False),
+        ("    volumes: ['./models:/models']\n", True),
+    ],
+)
+def test_the_shared_memory_of_a_container_is_small_unless_it_is_set(body: str, small: bool) -> None:
+    command = "    command: vllm serve m --tensor-parallel-size 4\n"
+    workload = service(f"{command}{body}").context.workload
+    assert workload is not None
+    assert ("default-shm" in (workload.features or ())) is small
