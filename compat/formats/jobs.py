@@ -32,7 +32,7 @@ from compat.workload.wrappers import handed_to_shell
 
 _CONTROL = re.compile(r"[ \t]*\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|template|include|toYaml|tpl|\$\w+[ \t]*:?=)")
 _FILLED = re.compile(r"\$\{(?!\.\.\.\})\.+\}")
-_DEFAULT_MEMORY = "default-shm"
+DEFAULT_MEMORY = "default-shm"
 """The feature of a job whose container has Docker's 64 MiB of shared memory."""
 _MOST_DOCUMENTS = 200
 _MOST_GPUS = 1024
@@ -313,7 +313,7 @@ class Job:
         origins = {key: place if origin == COMMAND else origin for key, origin in launch.workload.origins.items()}
         features = launch.workload.features or ()
         if default_memory and is_job(launch.workload):
-            features, origins = (*features, _DEFAULT_MEMORY), {**origins, f"features.{_DEFAULT_MEMORY}": place}
+            features, origins = (*features, DEFAULT_MEMORY), {**origins, f"features.{DEFAULT_MEMORY}": place}
         self.workload = replace(launch.workload, origins=origins, features=features or None)
         self.variables = dict(launch.variables)
         for note in launch.notes:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.formats.described import parse_described
+from compat.formats.jobs import DEFAULT_MEMORY
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
 from compat.rules.facts import IMPLIED, LOCAL_MODEL, Facts
@@ -27,8 +28,8 @@ def emitted() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
                 found |= {text for each in node.args for text in _texts(each)}
-    # the stages are put together, and whether the model is a folder follows from its name
-    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL}
+    # the stages are put together, whether the model is a folder follows from its name, and the memory is a container's
+    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY}
 
 
 def _name(function: ast.expr) -> str:
