@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from itertools import starmap
+from itertools import chain, starmap
 from time import monotonic
 
 from compat.api.case import Case, environments_in
@@ -23,6 +23,7 @@ from compat.api.obstacles import (
     for_newer_pythons,
     from_conda_forge,
     on_another_image,
+    on_newer_pythons_of,
 )
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.report import part_name
@@ -90,8 +91,10 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
             return Repair(case, planner.errors, Plan(unread={"time limit": str(problem)}), Written())
         left = found.plan.left or (() if found.plan.stands else found.errors)
         others = () if planner.means.is_late() else for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
+        images = on_newer_pythons_of(found.case, planner, left) if left and planner.for_other_pythons(left) else ()
         with suppress(TimeoutError):
-            found = next(filter(_fixes_everything, starmap(repair, others)), found)
+            tried = chain(starmap(repair, others), (_repaired_rest(each, repair) for each in images))
+            found = next(filter(_fixes_everything, tried), found)
         return replace(found, pythons=_too_old_pythons(found, planner.means.index))
 
 

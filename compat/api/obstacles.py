@@ -18,11 +18,11 @@ from compat.api.planning import planner_of
 from compat.api.resolution import complete_case, original_case
 from compat.checks.choices import Requested
 from compat.checks.conflicting_pins import Contradiction, contradictions
-from compat.checks.image_tags import Trials, on_another
+from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import image_of
 from compat.checks.torch_variants import LAST, is_of_channel
-from compat.formats.docker.base_images import name_and_tag, with_compiler
+from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import Entry, Listing
@@ -236,11 +236,43 @@ def on_another_image(case: Case, planner: Planner) -> Settled | None:
         found = None if better is None else _on_tag(case, planner, image, better, difference)
         if found is not None:
             return found
+    if any("python" in each.facts for each in case.unserved):  # what the file pins is for newer Pythons than the image's
+        return next(on_newer_pythons_of(case, planner, ()), None)
     return None
 
 
-def _on_tag(case: Case, planner: Planner, image: str, better: str, difference: str) -> Settled | None:
-    """The file with every mention of an image replaced; ``None`` if its tag is not in it, or not fewer errors remain."""
+def on_newer_pythons_of(case: Case, planner: Planner, left: Sequence[Finding]) -> Iterator[Settled]:
+    """The file of a case on images with newer Pythons, the nearest first: with fewer errors, unless a plan ``left`` some."""
+    if case.file is None or case.environment.python is None or planner.means.is_late():
+        return
+    here = ".".join(case.environment.python.split(".")[:2])
+    for image in dict.fromkeys(each.decode(errors="replace") for each in _IMAGES.findall(read_content(case.file))):
+        if ".".join((python_of(image) or "").split(".")[:2]) != here:
+            continue
+        for better, python in islice(_with_newer_python(image, here), _MOST_PYTHONS):
+            found = _on_tag(case, planner, image, better, f"has Python {python}", left)
+            if found is not None:
+                yield found
+
+
+_IMAGES = re.compile(rb"^\s*(?:-\s+)?(?:FROM|image:|container:)\s+(?:--\S+\s+)*[\"']?([^\s\"']+)", re.MULTILINE | re.IGNORECASE)
+
+
+def _with_newer_python(image: str, python: str) -> Iterator[tuple[str, str]]:
+    yield from on_newer_pythons(image)
+    for tag in newer(image):
+        there = known_stack(tag).python
+        if there is not None and key_of(there) > key_of(python):
+            yield tag, there
+
+
+def _on_tag(
+    case: Case, planner: Planner, image: str, better: str, difference: str, unfixed: Sequence[Finding] = ()
+) -> Settled | None:  # fmt: skip
+    """The file with every mention of an image replaced; ``None`` if its tag is not in it, or not fewer errors remain.
+
+    If no plan fixes the errors ``unfixed`` on the old image, as many may remain: a plan may fix them on the new one.
+    """
     if case.file is None:
         return None
     content = read_content(case.file)
@@ -258,10 +290,11 @@ def _on_tag(case: Case, planner: Planner, image: str, better: str, difference: s
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}
     gone = tuple(each for each in planner.errors if (each.rule, *sorted(each.packages)) not in left)
-    if not gone or len(rest.errors) >= len(planner.errors):
+    if not unfixed and (not gone or len(rest.errors) >= len(planner.errors)):
         return None
     name, tag = name_and_tag(image)
-    why = f"{gone[0].title} ({gone[0].rule}); {name_and_tag(better)[1]} {difference}"
+    cause = (*unfixed, *gone)[0]
+    why = f"{cause.title} ({cause.rule}); {name_and_tag(better)[1]} {difference}"
     change = Change(
         name, tag, name_and_tag(better)[1], source=Source("image", {"image": better}), direct=True,
         why=why, before_source=Source("image", {"image": image}),
@@ -274,6 +307,8 @@ def _on(context: Environment, case: Case) -> Case:
     here, before = case.environment, case.listing.context if case.listing is not None else Environment()
     there = on_another(here, before, context)
     told = case.told if there.python == here.python else (f"Python {there.python}", *case.told[1:])
+    if there.glibc != here.glibc:
+        told = tuple(f"glibc {there.glibc}" if each.startswith("glibc ") else each for each in told)
     return replace(case, environment=there, told=told)
 
 

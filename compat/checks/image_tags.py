@@ -177,6 +177,8 @@ def _tags(image: str, *, older: bool = False) -> tuple[list[str], int]:
         tags = [f"v{each}" for each in package.versions if has_known_stack(f"{name}:v{each}")] if package else []
     elif name == "pytorch/pytorch":
         tags = list(_of_torch(tag, older=older))
+        if tags and tag not in tags and key_of(tag.partition("-")[0]) < key_of(tags[0].partition("-")[0]):
+            tags.insert(0, tag)  # older than the oldest release whose builds are recorded
     return tags, tags.index(tag) if tag in tags else -1
 
 

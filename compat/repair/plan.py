@@ -29,7 +29,7 @@ from compat.repair.explain import (
 )
 from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel, moves_major
 from compat.repair.relaxation import Needs
-from compat.repair.rules import MOVES, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
+from compat.repair.rules import MOVES, advised, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
@@ -506,4 +506,5 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
         fix.package for each in errors for at, fix in enumerate(each.fixes)
         if fix.kind == "uninstall" and fix.package and (at == 0 or fix.package not in problem.direct)
     )  # fmt: skip
-    return replace(problem, fixed=frozenset(fixed), recommended=told, violated=violated, unwanted=unwanted)
+    named = frozenset(advised(matrix, problem, errors))
+    return replace(problem, fixed=frozenset(fixed), recommended=told, advised=named, violated=violated, unwanted=unwanted)

@@ -32,8 +32,12 @@ BUILT_AGAINST_TORCH = frozenset(
 """torch extensions published as source: an installed one was compiled against the torch installed at that time."""
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
+MAJOR_BELOW = 3
+"""The latter for a package that only others require: they state what they accept, and the user's code hardly imports it."""
 LEFT = 2
 """The same for a release outside the range that the file states: somebody wrote that on purpose."""
+AGED = 2
+"""Cost of each year by which a release that a file leaves open is older than the one that installers take, unless advised."""
 BEHIND = 10
 """Cost of each release behind the newest, relative to an added package, if the newest releases are preferred or installed."""
 DAYS_BACK = 365
@@ -112,7 +116,7 @@ class Recommended:
 class Problem:
     """``current`` are the installed releases; ``asked`` the project's requirements; ``keep`` the user's pins.
 
-    ``ignored`` are rules whose findings are ignored.
+    ``ignored`` are rules whose findings are ignored, ``advised`` what their fixes ask for.
     ``direct`` are the packages requested by name: they are not removed, and downgrading them costs more.
     ``given`` are installed in an unknown version (from VCS or a folder) or by conda, ``fixed`` from VCS or a folder in a known
     version; neither changes. ``conda`` are the versions of conda packages. ``recommended`` are the fixes recommended by rules,
@@ -137,6 +141,7 @@ class Problem:
     conda: Mapping[str, str] = EMPTY
     fixed: frozenset[str] = frozenset()
     recommended: tuple[Recommended, ...] = ()
+    advised: frozenset[Need] = frozenset()
     violated: frozenset[frozenset[str]] = frozenset()
     alone: frozenset[str] = frozenset()
     unwanted: frozenset[str] = frozenset()
@@ -218,6 +223,16 @@ class Problem:
         old = bool(release.day and day) and _days(release.day, day) > DAYS_BACK
         any_age = self.policy.any_age or (self.policy.older and release.name not in self.direct)
         return any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
+
+    def years_back(self, release: Release, day: str) -> int:
+        """How many years before ``day`` a release was uploaded; 0 if a finding advises it, or the user wants any age."""
+        if (
+            self.policy.any_age
+            or not (release.day and day)
+            or any(need.name == release.name and release.meets(need.specifier) for need in (*self.advised, *self.keep))
+        ):
+            return 0
+        return max(0, _days(release.day, day) // DAYS_BACK)
 
     def _is_of_installer(self, release: Release) -> bool:
         """Whether an installer may choose it for what the file states, however old it is."""

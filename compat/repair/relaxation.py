@@ -15,12 +15,14 @@ from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, Clauses, Requires, Statement
 from compat.repair.problem import (
+    AGED,
     BEHIND,
     BUILT_AGAINST_TORCH,
     DOWNGRADE,
     FOLLOWING,
     LEFT,
     MAJOR,
+    MAJOR_BELOW,
     OLD,
     Problem,
     Recommended,
@@ -206,6 +208,9 @@ class Relaxation:
         cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
         cost("changes", atom, LEFT * left)
+        if name in problem.unpinned and not left and not follows:
+            day = self._release[name][current.version].day
+            cost("changes", atom, AGED * problem.years_back(release, day))
         if follows or (name in problem.unpinned and not left):
             return
         newest_wanted = name in problem.direct and problem.policy.prefer == "newest"
@@ -213,7 +218,7 @@ class Relaxation:
             cost("changes", atom, DOWNGRADE if name in problem.direct else 1)
             cost("downgrades", atom)
         if moves_major(current.key, release.key):
-            cost("changes", atom, MAJOR)
+            cost("changes", atom, MAJOR if name in problem.direct else MAJOR_BELOW)
 
     def price_changes(self) -> None:
         """Add the cost of changing installed packages whose version the user chose: once for each family.

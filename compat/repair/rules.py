@@ -4,7 +4,7 @@ releases lack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
@@ -89,28 +89,39 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
         yield Recommended(finding.rule, tuple(dict.fromkeys((*alternatives, *shared))))
 
 
+def advised(matrix: Matrix, problem: Problem, errors: Iterable[Finding]) -> Iterator[Need]:
+    """The releases that a finding or its rule names as a fix, which may be old."""
+    for finding in errors:
+        yield from (need for _, needs in _fixes_of(finding, matrix, problem) for need in needs)
+
+
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:
+    found = _fixes_of(finding, matrix, problem)
+    older = [
+        tuple(need._replace(specifier=_without_floor(need.specifier)) for need in each) for kind, each in found
+        if kind == "downgrade" and finding.origin != "build" and all(need.name in problem.unpinned for need in each)
+    ]  # fmt: skip
+    return (*(each for _, each in found), *older)
+
+
+def _fixes_of(finding: Finding, matrix: Matrix, problem: Problem) -> list[tuple[str, tuple[Need, ...]]]:
+    """The kinds of the fixes of a finding that move packages, and what they ask for."""
     rule = matrix.named(finding.rule)
     facts, current, needs = Facts(problem.environment), problem.current, problem.target.needs
     rules = [rule] if rule is not None else _open_rules(finding, matrix, facts)
     lacking = {each.name for each in rule.packages if each.how == "absent"} if rule is not None else ()
     if rule is None and finding.origin == "build":
-        return tuple(
-            needs((f"{fix.package}{fix.spec}",)) for fix in finding.fixes
+        return [
+            (fix.kind, needs((f"{fix.package}{fix.spec}",))) for fix in finding.fixes
             if fix.kind in MOVES and fix.spec and fix.package in current and fix.package != "torch"  # it has other builds
-        )  # fmt: skip
+        ]  # fmt: skip
     fixes = [
         fix for each in rules for fix in each.fixes
         if fix.kind in MOVES and fix.packages
         and all(normalized(name) in current or normalized(name) in lacking for name, _ in fix.packages)
         and all(holds(condition, facts) is not False for condition in fix.when)
     ]  # fmt: skip
-    found = [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]
-    older = [
-        tuple(need._replace(specifier=_without_floor(need.specifier)) for need in each) for kind, each in found
-        if kind == "downgrade" and all(need.name in problem.unpinned for need in each)
-    ]  # fmt: skip
-    return (*(each for _, each in found), *older)
+    return [(fix.kind, needs(f"{name}{spec}" for name, spec in fix.packages)) for fix in fixes]
 
 
 def _open_rules(finding: Finding, matrix: Matrix, facts: Facts) -> list[Rule]:

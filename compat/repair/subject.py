@@ -12,7 +12,7 @@ from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Listing, key_of_choice
-from compat.formats.registry import read_content
+from compat.formats.registry import FORMATS, read_content, read_listings
 from compat.formats.requirements.lines import decode
 from compat.index import Index
 from compat.model import Distribution, Environment, Finding, of_no_index
@@ -114,7 +114,7 @@ def _own_glibc() -> str:
 
 def _computes(known: Environment, os_: str) -> Iterable[str]:
     """Describe the compute platform, as far as known."""
-    devices = [each.name or each.compute_capability or each.gfx or "" for each in known.accelerators or ()]
+    devices = [each.name or each.compute_capability or each.gfx or "any GPU" for each in known.accelerators or ()]
     vendors = {each.vendor for each in known.accelerators or ()}
     if os_ == "darwin":
         yield "Metal"
@@ -260,7 +260,23 @@ def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
     }  # fmt: skip
     found = {edge.child for edge in listing.edges if edge.parent in projects} | (own - projects)
     direct = frozenset(names[number] for number in found if number in names)
+    if not projects and (stated := _stated_in_source(listing, frozenset(names.values()))):
+        return stated  # the lock file at most shows which packages no other one requires
     return None if direct == frozenset(names.values()) else direct  # equal: the lock file does not record who requires what
+
+
+def _stated_in_source(listing: Listing, names: frozenset[str]) -> frozenset[str] | None:
+    """The packages that the project states for which a lock file was made; ``None`` if it is not next to it."""
+    lock = next((each for each in FORMATS if each.kind == listing.kind), None)
+    for source in lock.load().sources if lock is not None else ():
+        path = os.path.join(os.path.dirname(listing.file), source)
+        if os.path.isfile(path):
+            try:
+                stated = {entry.distribution.name for each in read_listings(path) for entry in each.entries}
+            except InputError:
+                return None
+            return frozenset(stated & names) or None
+    return None
 
 
 def _is_project(listing: Listing, number: int) -> bool:

@@ -112,3 +112,40 @@ def test_python_and_toolkit_are_those_of_the_new_image(compat: Run, tmp_path: Pa
     assert planned(done) == {"nvidia/pytorch": ("24.05-py3", "25.01-py3")}
     assert json.loads(done.stdout)["plan"]["target"][0] == "Python 3.12"
     assert path.read_text(encoding="utf-8") == text.format("25.01")
+
+
+OLD_PYTHON = (
+    "FROM nvidia/cuda:11.8.0-devel-ubuntu20.04\nRUN apt-get update && apt-get install -y python3-pip\nRUN pip3 install {}\n"
+)
+
+
+def test_pins_for_a_newer_python_than_the_image_s_start_from_another_one(compat: Run, tmp_path: Path) -> None:
+    """Their releases for the old Python would be downgrades of years."""
+    newer = {"requires_python": ">=3.10"}
+    packages = {
+        "trl": {"0.11.0": release("2024-09-19") | {"requires_python": ">=3.8"}, "0.17.0": release("2025-04-25") | newer},
+        "peft": {"0.13.0": release("2024-09-25") | {"requires_python": ">=3.8"}, "0.15.0": release("2025-03-20") | newer},
+    }
+    path = tmp_path / "Dockerfile"
+    path.write_text(OLD_PYTHON.format("trl==0.17.0 peft==0.15.0"))
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), "--index-url", server.url, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text() == OLD_PYTHON.format("trl==0.17.0 peft==0.15.0").replace("ubuntu20.04", "ubuntu22.04")
+    assert "Python 3.10; Linux x86_64; glibc 2.35" in " ".join(done.stdout.split())
+
+
+def test_an_error_that_only_releases_for_a_newer_python_fix_moves_the_image(compat: Run, tmp_path: Path) -> None:
+    cuda = {"wheel_tags": ("cp38-cp38-manylinux_2_28_x86_64",), "requires_python": ">=3.8"}
+    packages = {
+        "torch": {
+            "2.4.1": release("2024-09-04") | cuda,
+            "2.8.0": release("2025-08-06", wheel_tags=("cp310-cp310-manylinux_2_28_x86_64",)),
+        },
+    }
+    path = tmp_path / "Dockerfile"
+    path.write_text(OLD_PYTHON.format("torch==2.4.1"))
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--any-age", "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text() == OLD_PYTHON.format("torch==2.8.0").replace("ubuntu20.04", "ubuntu22.04")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.fixing import BAD_TRL, CLEAN, JOB, PACKAGES, Run, own, planned, release
+from tests.end_to_end.fixing import BAD_TRL, CLEAN, JOB, PACKAGES, RULE, Run, own, planned, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -107,11 +107,11 @@ def test_a_project_for_a_python_that_is_not_installed(fix: Run, index: IndexServ
     text = PROJECT.format(url=index.url)
     _, lock = locked(tmp_path, text)
     for name, content in (("pyproject.toml", text), ("uv.lock", lock)):
-        (tmp_path / name).write_text(content.replace('">=3.10"', '">=3.29.1,<3.30"'))
-    done = fix("--write", subject=("uv.lock",), job=(*JOB[:-1], "3.29"))
+        (tmp_path / name).write_text(content.replace('">=3.10"', '">=3.16.1,<3.30"'))
+    done = fix("--write", subject=("uv.lock",), job=(*JOB[:-1], "3.16"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "written: pyproject.toml, uv.lock" in done.stderr
-    assert 'requires-python = ">=3.29.1, <3.30"' in (tmp_path / "uv.lock").read_text()
+    assert 'requires-python = ">=3.16.1, <3.30"' in (tmp_path / "uv.lock").read_text()
 
 
 def test_what_the_lock_brings_along_is_judged_and_named(fix: Run, tmp_path: Path) -> None:
@@ -319,3 +319,32 @@ def test_what_poetry_moves_itself_does_not_become_a_requirement(fix: Run, tmp_pa
     new = (tmp_path / "pyproject.toml").read_text()
     assert 'trl = "0.18.0"' in new
     assert "helper" not in new
+
+
+def test_what_the_project_of_a_poetry_lock_states_is_direct(fix: Run, tmp_path: Path) -> None:
+    """The lock does not record it: both are required by a third package, and only one of them by the project."""
+    packages = {
+        "alpha": {"1.0": release("2025-04-25"), "2.0": release("2025-05-27")},
+        "beta": {"3.0": release("2025-10-14"), "4.0": release("2025-11-25")},
+        "gamma": {"1.0": release("2025-11-25", "alpha", "beta")},
+    }
+    locked_ = "".join(
+        f'[[package]]\nname = "{name}"\nversion = "{version}"\noptional = false\npython-versions = ">=3.9"\nfiles = []\n{needs}\n'
+        for name, version, needs in (
+            ("alpha", "1.0", ""), ("beta", "4.0", ""), ("gamma", "1.0", '[package.dependencies]\nalpha = "*"\nbeta = "*"\n'),
+        )
+    )  # fmt: skip
+    (tmp_path / "poetry.lock").write_text(
+        f'{locked_}[metadata]\nlock-version = "2.0"\npython-versions = ">=3.9"\ncontent-hash = "0"\n'
+    )
+    project = (
+        '[project]\nname = "mine"\nversion = "1"\nrequires-python = ">=3.9"\ndependencies = ["alpha==1.0", "gamma==1.0"]\n'
+    )
+    (tmp_path / "pyproject.toml").write_text(f"{project}\n[tool.poetry]\npackage-mode = false\n")
+    rule = RULE.format(
+        name="pair", severity="error", packages='alpha = "<2", beta = ">=4"', fix='[[rule.fix]]\nlaunch = "another trainer"',
+        hit='alpha = "1.0", beta = "4.0"', clear='alpha = "2.0", beta = "4.0"',
+    )  # fmt: skip
+    with IndexServer(packages) as server:
+        done = fix("--format", "json", *own(tmp_path, rule), url=server.url, job=CLEAN, subject=("poetry.lock",))
+    assert planned(done) == {"beta": ("4.0", "3.0")}, done.stdout + done.stderr

@@ -162,15 +162,15 @@ def test_what_is_compiled_again_anyway_moves_to_a_release_without_a_warning(fix:
             name=f"old-{name}", severity=severity, packages=f'{name} = "<{bound}"', hit=f'{name} = "{old}"',
             clear=f'{name} = "{bound}"', fix=f'[[rule.fix]]\nupgrade = {{ {name} = ">={bound}" }}',
         )
-        for name, severity, old, bound in (("torch", "error", "2.6.0", "2.7.0"), ("flash-attn", "warning", "2.6.3", "2.7.4"))
+        for name, severity, old, bound in (("torch", "error", "2.6.0", "2.7.0"), ("flash-attn", "warning", "2.6.3", "2.8.1"))
     ]  # fmt: skip
-    releases = {each: release("2025-01-29", "torch") for each in ("2.6.3", "2.7.0", "2.7.4", "2.8.3")}
+    releases = {each: release("2025-01-29", "torch") for each in ("2.6.3", "2.8.0", "2.8.1", "2.8.3")}
     (tmp_path / "requirements.txt").write_text("torch==2.6.0\nflash-attn==2.6.3\n")
     with IndexServer({**PACKAGES, "flash-attn": releases}) as server:
         assert "Nothing to fix" in fix(*own(tmp_path, rules[1]), url=server.url, job=CLEAN).stdout
         done = fix("--write", *own(tmp_path, *rules), url=server.url, job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.7.4\n"
+    assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.8.1\n"
 
 
 def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run
     assert "because flash-attn is compiled for another torch: 2.6, not 2.7.0 (build-flash-attn-torch)" in " ".join(
         done.stdout.split()
     )
-    assert "  build     flash-attn 2.8.3: it has no wheel, and is compiled against the installed torch\n" in done.stdout
+    assert "  build     flash-attn 2.8.3: its setup.py downloads the wheel for the installed torch\n" in done.stdout
     assert '  apply     uv pip install "torch==2.7.0"\n  apply     TORCH_CUDA_ARCH_LIST="8.0" uv pip install ' in done.stdout
     assert "--no-build-isolation-package flash-attn" in done.stdout
     assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.8.3\n"
@@ -377,3 +377,43 @@ def test_a_project_that_admits_a_python_without_a_release_is_named_after_the_pla
     )
     assert 'set requires-python = ">=3.10"' in shown
     assert done.stdout.endswith("1 warning is left.\n")
+
+
+@pytest.mark.parametrize(
+    ("advice", "expected"),
+    [
+        ('launch = "another trainer"', {"alpha": ("1.0", "1.1")}),
+        ('downgrade = { beta = ">=2.0,<3.0" }', {"beta": ("4.1", "2.0")}),
+    ],
+)
+def test_a_release_from_years_ago_does_not_save_the_change_of_a_pin(
+    fix: Run, tmp_path: Path, advice: str, expected: dict[str, tuple[str, str]]
+) -> None:  # fmt: skip
+    """beta is open, so that an old one would cost nothing but its distance, unless a rule advises it."""
+    packages = {
+        "alpha": {"1.0": release("2025-04-25", "beta"), "1.1": release("2025-05-27", "beta")},
+        "beta": {"2.0": release("2022-06-08"), "4.0": release("2025-10-14"), "4.1": release("2025-11-25")},
+    }
+    rule = RULE.format(
+        name="pair", severity="error", packages='alpha = "<1.1", beta = ">=3"', fix=f"[[rule.fix]]\n{advice}",
+        hit='alpha = "1.0", beta = "4.0"', clear='alpha = "1.1", beta = "4.0"',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("alpha==1.0\n")
+    with IndexServer(packages) as server:
+        done = fix("--format", "json", *own(tmp_path, rule), url=server.url, job=CLEAN)
+    assert planned(done) == expected, done.stdout + done.stderr
+
+
+def test_another_major_version_of_a_transitive_package_moves_before_that_of_a_direct_one(fix: Run, tmp_path: Path) -> None:
+    packages = {
+        "alpha": {"1.0": release("2025-04-25", "beta"), "2.0": release("2025-05-27", "beta")},
+        "beta": {"3.0": release("2025-10-14"), "4.0": release("2025-11-25")},
+    }
+    rule = RULE.format(
+        name="pair", severity="error", packages='alpha = "<2", beta = ">=4"', fix='[[rule.fix]]\nlaunch = "another trainer"',
+        hit='alpha = "1.0", beta = "4.0"', clear='alpha = "2.0", beta = "4.0"',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("alpha==1.0\n    # via -r requirements.in\nbeta==4.0\n    # via alpha\n")
+    with IndexServer(packages) as server:
+        done = fix("--format", "json", *own(tmp_path, rule), url=server.url, job=CLEAN)
+    assert planned(done) == {"beta": ("4.0", "3.0")}, done.stdout + done.stderr

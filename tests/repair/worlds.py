@@ -11,12 +11,15 @@ from packaging.version import Version
 from compat.model import Environment
 from compat.repair.candidates import Release
 from compat.repair.problem import (
+    AGED,
     BEHIND,
     BUILT_AGAINST_TORCH,
+    DAYS_BACK,
     DOWNGRADE,
     FOLLOWING,
     LEFT,
     MAJOR,
+    MAJOR_BELOW,
     OLD,
     Problem,
     family,
@@ -133,8 +136,11 @@ class Everything:
                 weighed += DOWNGRADE if name in self.problem.direct else 1
                 back += 1
             if name in current and name in stated and moves_major(Version(current[name]), Version(version)):
-                weighed += MAJOR
+                weighed += MAJOR if name in self.problem.direct else MAJOR_BELOW
             weighed += LEFT * (name in left)
+            if name in own and name in current and name not in stated and not self.problem.policy.any_age:
+                day, now = release[name][version].day, release[name][current[name]].day
+                weighed += AGED * max(0, days_between(day, now) // DAYS_BACK) if day and now else 0
             near = self.problem.policy.prefer == "stay"
             if name in current:
                 moved = abs(place[name].index(version) - here) if near else newest - place[name].index(version)

@@ -6,7 +6,7 @@ A digest, ``latest`` and other tags without a version imply nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from compat.formats.installs.words import backend_of
 from compat.model import Distribution, Environment, Source
@@ -74,6 +74,15 @@ SGLANG: tuple[tuple[str, str], ...] = (
 
 What the releases up to 0.5.23 pin in their metadata (matrix/facts/requirements.csv), from torch's index for the CUDA of the
 tag (``-cu130``), by the Dockerfile of 0.5.5; a tag without one does not say it. Later releases have not been read.
+"""
+
+_PYTORCH_PYTHON = (
+    ("1.11", "3.8"), ("1.12", "3.7"), ("1.13", ""), ("2.0", "3.10"), ("2.4", ""), ("2.5", "3.11"), ("2.9", ""),
+)  # fmt: skip
+"""``pytorch/pytorch:X.Y.Z-…`` → Python: each row from that series to the next row's, "" where it is not known.
+
+Read on 2026-11-29: PyTorch's issue 73714 on the images of 1.11 and 1.12, ``PYTHON_VERSION`` of docker.Makefile with CUDA 12.1.1
+(3.10) and later (3.11), and what ``python --version`` printed in the image of 2.5.1 in a public issue.
 """
 
 _LEADING = {
@@ -181,7 +190,7 @@ def known_stack(image: str) -> Environment:
     build = next((b for token in tokens if (b := _build(token))), {})
     source = Source("image", {"image": image})
     return Environment(
-        python=_python(name, tokens),
+        python=_python(name, tokens) or _python_of_torch(name, leading),
         os=system,
         glibc=_GLIBC.get(system_of(image) or ""),
         cuda_toolkit=_toolkit(name, tokens) if "devel" in tokens or name.endswith("cuda-dl-base") else None,
@@ -235,6 +244,11 @@ def system_of(image: str) -> str | None:
 def system_python(image: str) -> str | None:
     """Return the version of the system package ``python3``."""
     return _SYSTEM_PYTHON.get(system_of(image) or "")
+
+
+def python_of(image: str) -> str | None:
+    """Return the Python of an image, or of its system's packages."""
+    return known_stack(image).python or system_python(image)
 
 
 def image_variables(image: str) -> dict[str, str]:
@@ -341,6 +355,43 @@ def _python(name: str, tokens: list[str]) -> str | None:
             if text[:2] == "3." and _is_version(text):
                 return text
     return None
+
+
+def _python_of_torch(name: str, leading: Sequence[Distribution]) -> str | None:
+    """Return the Python of PyTorch's own images."""
+    if name != "pytorch/pytorch" or not leading:
+        return None
+    release = key_of(leading[0].version or "0")
+    return next((python for first, python in reversed(_PYTORCH_PYTHON) if key_of(first) <= release), "") or None
+
+
+_SYSTEMS = ("ubuntu18.04", "ubuntu20.04", "ubuntu22.04", "ubuntu24.04")
+_CUDA_ON = {"ubuntu20.04": "11.0", "ubuntu22.04": "11.7", "ubuntu24.04": "12.6"}
+"""The first CUDA with images for a release of Ubuntu."""
+_MOST_PYTHONS = 14
+"""The last Python 3 that is suggested."""
+
+
+def on_newer_pythons(image: str) -> Iterator[tuple[str, str]]:
+    """Yield images with a newer Python and the same CUDA, and their Python, the nearest first: of CUDA, Ubuntu and Python."""
+    name, tag = name_and_tag(image)
+    system, python = system_of(image), python_of(image)
+    if python is None:
+        return
+    if name == "python":
+        kind = tag.partition("-")[2]
+        if kind in ("", "slim", "slim-bookworm", "bookworm", "slim-bullseye", "bullseye"):
+            minor = int(python.split(".")[1])
+            for newer in range(minor + 1, _MOST_PYTHONS + 1):
+                yield with_tag(image, f"3.{newer}" + (f"-{kind}" if kind else "")), f"3.{newer}"
+    elif system in _SYSTEMS and name in ("ubuntu", "nvidia/cuda"):
+        for other in _SYSTEMS[_SYSTEMS.index(system) + 1 :]:
+            cuda = tag.partition("-")[0]
+            if name == "nvidia/cuda" and not (_is_version(cuda) and key_of(cuda) >= key_of(_CUDA_ON[other])):
+                continue
+            if name == "nvidia/cuda" and not tag.endswith(f"-{system}"):
+                continue
+            yield with_tag(image, tag.replace(system, other) if name == "nvidia/cuda" else other[6:]), _SYSTEM_PYTHON[other]
 
 
 def _is_version(text: str) -> bool:

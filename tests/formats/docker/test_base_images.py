@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.docker.base_images import NGC_PYTORCH, image_variables, known_stack, system_of, system_python
+from compat.formats.docker.base_images import (
+    NGC_PYTORCH,
+    image_variables,
+    known_stack,
+    on_newer_pythons,
+    system_of,
+    system_python,
+)
 from compat.model import Environment
 from compat.tables.declared import open_declared
 from compat.versions import key_of
@@ -82,7 +89,7 @@ def test_windows_images() -> None:
         ("nvidia/cuda:12.4.1-runtime-ubuntu22.04", None, "2.35", None),
         ("nvcr.io/nvidia/cuda:12.1.0-devel-rockylinux8", None, "2.28", "12.1.0"),
         ("nvcr.io/nvidia/cuda-dl-base:25.03-cuda12.8-devel-ubuntu24.04", None, "2.39", "12.8"),
-        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", None, None, "12.4"),
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", "3.11", None, "12.4"),
         ("nvcr.io/nvidia/pytorch:24.10-py3", "3.10", "2.35", "12.6.2"),
         ("nvcr.io/nvidia/pytorch:24.11-py3", "3.12", "2.39", "12.6"),
         ("python:3.11-slim-bookworm", "3.11", "2.36", None),
@@ -130,3 +137,36 @@ def test_torch_of_sglang_is_what_its_releases_pin() -> None:
 def test_the_cuda_of_sglang_images_is_that_of_the_tag() -> None:
     (torch,) = [each for each in known_stack("lmsysorg/sglang:v0.5.12-cu130").distributions or () if each.name == "torch"]
     assert torch.extra == {"cuda": "13.0"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "python"),
+    [
+        ("1.11.0-cuda11.3-cudnn8-devel", "3.8"),
+        ("1.13.1-cuda11.6-cudnn8-runtime", None),
+        ("2.3.0-cuda12.1-cudnn8-runtime", "3.10"),
+        ("2.8.0-cuda12.8-cudnn9-devel", "3.11"),
+        ("latest", None),
+    ],
+)
+def test_the_python_of_pytorch_s_images_is_known_by_their_torch(tag: str, python: str | None) -> None:
+    assert known_stack(f"pytorch/pytorch:{tag}").python == python
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("nvidia/cuda:11.8.0-devel-ubuntu20.04", [("nvidia/cuda:11.8.0-devel-ubuntu22.04", "3.10")]),
+        (
+            "nvcr.io/nvidia/cuda:12.6.3-runtime-ubuntu20.04",
+            [("nvcr.io/nvidia/cuda:12.6.3-runtime-ubuntu22.04", "3.10"), ("nvcr.io/nvidia/cuda:12.6.3-runtime-ubuntu24.04", "3.12")],
+        ),
+        ("nvidia/cuda:11.3.1-devel-ubuntu20.04", []),
+        ("python:3.12-slim", [("python:3.13-slim", "3.13"), ("python:3.14-slim", "3.14")]),
+        ("python:3.9-alpine", []),
+        ("ubuntu:22.04", [("ubuntu:24.04", "3.12")]),
+        ("debian:bookworm", []),
+    ],
+)  # fmt: skip
+def test_images_with_a_newer_python_and_the_same_cuda(image: str, expected: list[tuple[str, str]]) -> None:
+    assert list(on_newer_pythons(image)) == expected
