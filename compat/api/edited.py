@@ -71,7 +71,9 @@ def written_for(case: Case, plan: Plan) -> Written:
     except InputError:  # a lock file that can only be generated from its source, which is missing
         to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
         commands = to_run(run)
-    if plan.compiled and (torch := [each for each in changes if each.name == "torch"]):  # what they are compiled against
+    own = case.listing is not None and case.listing.kind == "environment.yml"  # whose commands install it in the environment
+    torch = [each for each in changes if each.name == "torch"]
+    if plan.compiled and torch and not own:  # what they are compiled against
         first = commands_for(None, torch, python=case.interpreter).install
         commands = replace(commands, install=tuple(dict.fromkeys((*first, *commands.install))))
     if not case.environment.distributions_complete:  # unlisted packages may have been installed before

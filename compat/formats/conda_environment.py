@@ -53,7 +53,27 @@ class CondaEnvironment(Format):
         return (*own, *(each for place, named in included.items() if named for each in edits_for(place, named, depth + 1)))
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
-        return Commands(lock_commands(path, changes, pip), (f"conda env update --file {pip.quoted(path)}",))
+        update = f"conda env update --file {pip.quoted(path)}"
+        if not any(change.is_built for change in changes):
+            return Commands(lock_commands(path, changes, pip), (update,))
+        # conda passes all lines to one pip, which builds them in isolation, where there is no torch
+        torch = [each for each in changes if each.name == "torch" and each.after is not None and not _is_of_conda(each)]
+        name = _NAME.search(content)
+        inside = f"conda run --name {pip.quoted(name[1].decode())} " if name is not None else "conda run "
+        first = tuple(f"{inside}python -m pip install {pip.requirement(each)}{_index_of(each)}" for each in torch)
+        return Commands(lock_commands(path, changes, pip), (*first, f"PIP_NO_BUILD_ISOLATION=0 {update}"))
+
+
+_NAME = re.compile(rb"^name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
+
+
+def _is_of_conda(change: Change) -> bool:
+    source = change.source or change.before_source
+    return source is not None and source.kind == "conda"
+
+
+def _index_of(change: Change) -> str:
+    return f" --extra-index-url {change.index_url}" if change.index_url is not None else ""
 
 
 @record(frozen=True)

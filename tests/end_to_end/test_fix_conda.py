@@ -66,3 +66,20 @@ def test_a_range_of_conda_is_left_with_what_to_do(fix: Run, index: IndexServer, 
     assert done.returncode == 1, done.stdout + done.stderr
     assert 'conda install --override-channels -c conda-forge "pytorch-gpu>=2.8.0"' in done.stdout
     assert (tmp_path / "environment.yml").read_text() == text
+
+
+def test_what_is_compiled_against_torch_finds_it_in_the_environment(fix: Run, tmp_path: Path) -> None:
+    """conda passes all lines of pip to one command, which would build in isolation, and before torch is there."""
+    old = RULE.format(
+        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    compiled = {each: release("2025-01-29", "torch", wheel=False) for each in ("2.6.3", "2.8.1")}
+    packages = {"torch": {"2.6.0": release("2025-01-29"), "2.7.0": release("2025-04-23")}, "flash-attn": compiled}
+    lines = "name: job\ndependencies:\n  - python=3.11\n  - pip:\n    - torch==2.6.0\n    - flash-attn==2.6.3\n"
+    (tmp_path / "environment.yml").write_text(lines)
+    with IndexServer(packages) as server:
+        done = fix(*own(tmp_path, old), url=server.url, subject=["environment.yml"], job=CLEAN)
+    assert '  apply     TORCH_CUDA_ARCH_LIST="8.0" conda run --name job python -m pip install "torch==2.7.0"\n' in done.stdout
+    assert 'TORCH_CUDA_ARCH_LIST="8.0" PIP_NO_BUILD_ISOLATION=0 conda env update --file environment.yml\n' in done.stdout
+    assert "uv pip install" not in done.stdout
