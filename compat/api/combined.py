@@ -32,5 +32,14 @@ def contradiction(findings: Sequence[Finding]) -> tuple[str, ...]:
     return (_CONTRADICT,) if contradict(findings) else ()
 
 
+def in_one_direction(findings: Sequence[Finding], commands: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings with those fixes first that go together with commands for all of them."""
+    if not commands:
+        return tuple(findings)
+    from compat.checks.advice import following
+
+    return following(findings, commands)
+
+
 _CONTRADICT = "the first fixes of these findings contradict each other; run compat fix, which looks for releases that suit all"
 _NEEDS_FIX = "no combination of these fixes removes all errors; run compat fix, which looks for releases that do"

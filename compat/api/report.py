@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.api.combined import contradiction, fixed_together
+from compat.api.combined import contradiction, fixed_together, in_one_direction
 from compat.api.targets import apply_options, command_of, threshold_code
 from compat.checks import check_environment, named_devices, not_assessed
 from compat.checks.questions import about_listed_packages, fold_questions
@@ -36,7 +36,12 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     chosen = filter_findings(found, config.ignores, options, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *elsewhere, *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
-    notes = (*notes, *contradiction(chosen.findings))
+    conflict = contradiction(chosen.findings)
+    if conflict and len(judgements) == 1:
+        together, _ = fixed_together(chosen.findings, judgements[0].environment, matrix)
+        chosen = replace(chosen, findings=in_one_direction(chosen.findings, together))
+        conflict = contradiction(chosen.findings)
+    notes = (*notes, *conflict)
     return Report(
         environment=_worst(judgements), findings=chosen.findings, notes=tuple(dict.fromkeys(notes)),
         exit=3 if undecided and not chosen.exit else chosen.exit, file=subject.file, partial=bool(unread or elsewhere),
@@ -85,13 +90,14 @@ def machine_report(
     findings = _advised(findings, environment, matrix, shared)
     chosen = filter_findings((*findings, *unreached(environment, options)), ignores, options)
     together, conflict = fixed_together(chosen.findings, environment, matrix)
+    findings = in_one_direction(chosen.findings, together)
     if any(copy.source is not None and copy.source.details.get("editable") for copy in environment.distributions or ()):
         from compat.checks import distributions_checked
         from compat.machine.checkouts import checkout_notes
 
         notes = (*notes, *checkout_notes(environment, {*matrix.names, *distributions_checked()}))
     return Report(
-        environment=environment, findings=chosen.findings, notes=(*notes, *more, *remarks, *chosen.notes, *conflict),
+        environment=environment, findings=findings, notes=(*notes, *more, *remarks, *chosen.notes, *conflict),
         exit=chosen.exit, ignored=chosen.ignored, together=together,
     )  # fmt: skip
 

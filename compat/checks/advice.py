@@ -70,6 +70,38 @@ def _ranked(finding: Finding, trials: _Trials, orders: dict[tuple[str, tuple[Fix
     return replace(finding, fixes=orders[key])
 
 
+def following(findings: Sequence[Finding], commands: Sequence[str]) -> tuple[Finding, ...]:
+    """The findings with the fix first that is part of commands for all of them, or at least goes together with them.
+
+    Otherwise two findings about one package may begin with ``A<2`` and ``A>=3``.
+    """
+    wanted = {name: spec for command in commands for name, spec in requirements_in(command)}
+    return tuple(_following(finding, wanted) for finding in findings)
+
+
+def _following(finding: Finding, wanted: Mapping[str, str]) -> Finding:
+    asked = [wanted_by(fix) for fix in finding.fixes]
+    if finding.verdict != "hit" or not asked or not asked[0] or not apart(asked[0], wanted):
+        return finding
+    going = [place for place, each in enumerate(asked) if each and not apart(each, wanted)]
+    place = next((place for place in going if asked[place].keys() <= wanted.keys()), going[0] if going else 0)
+    fixes = finding.fixes
+    return replace(finding, fixes=(fixes[place], *fixes[:place], *fixes[place + 1 :])) if place else finding
+
+
+def wanted_by(fix: Fix) -> dict[str, str]:
+    """The specifiers of what a fix installs; empty if it does something else."""
+    return {} if fix.command is None or fix.kind not in _OF_RELEASES else dict(requirements_in(fix.command))
+
+
+def apart(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two fixes ask for releases of a package that are never the same."""
+    try:
+        return any(name in other and not ranges_of(f"{spec},{other[name]}") for name, spec in one.items())
+    except ValueError:
+        return True
+
+
 class _Trials:
     """One environment with other releases: by how many each trial changes the number of errors.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from compat.checks.advice import requirements_in
+from compat.checks.advice import wanted_by
 from compat.checks.missing import is_missing, tightest
 from compat.model import Distribution, Environment
 from compat.records import replace
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from compat.model import Finding, Fix
+    from compat.model import Finding
     from compat.rules.compiled import Matrix
 
 
@@ -29,14 +29,13 @@ _MOST_TRIALS = 24
 """Environments checked for one report."""
 _DOWNGRADE = 3
 """What an older release costs, where a newer one costs 1."""
-_OF_RELEASES = ("upgrade", "downgrade", "pin")
 Specifiers = dict[str, str]
 """The specifier set for each package of an install command."""
 
 
 def contradict(findings: Iterable[Finding]) -> bool:
     """Whether the first fixes of two findings ask for releases of a package that are never the same."""
-    wanted = [_specifiers(each.fixes[0]) for each in findings if each.verdict == "hit" and each.fixes and not is_missing(each)]
+    wanted = [wanted_by(each.fixes[0]) for each in findings if each.verdict == "hit" and each.fixes and not is_missing(each)]
     return _merged(wanted) is None
 
 
@@ -46,9 +45,7 @@ def commands_for_all(findings: Sequence[Finding], environment: Environment, matr
     Empty if the fixes of fewer than two findings install releases, or none of them is about an error: each combination that is
     tried is checked whole, which takes several times as long as the report without it.
     """
-    movable = [
-        each for each in findings if each.verdict == "hit" and not is_missing(each) and any(map(_specifiers, each.fixes))
-    ]
+    movable = [each for each in findings if each.verdict == "hit" and not is_missing(each) and any(map(wanted_by, each.fixes))]
     errors = [each for each in movable if each.severity == "error"]
     if len(movable) < 2 or not errors:
         return ()
@@ -91,7 +88,7 @@ class _Trials:
             if left is not None and not left:
                 return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in key)
             for place, fix in enumerate(left[0].fixes if left else ()):
-                more = _merged([wanted, _specifiers(fix)]) if _specifiers(fix) else None
+                more = _merged([wanted, wanted_by(fix)]) if wanted_by(fix) else None
                 if more is not None:
                     heappush(waiting, (self._cost(more), len(seen) * 10 + place, more))
         return None
@@ -137,13 +134,6 @@ class _Trials:
 
 
 _FINAL = key_of("1")[2:]
-
-
-def _specifiers(fix: Fix) -> Specifiers:
-    """What a fix installs; empty if it does something else."""
-    if fix.command is None or fix.kind not in _OF_RELEASES:
-        return {}
-    return dict(requirements_in(fix.command))
 
 
 def _merged(sets: Sequence[Specifiers]) -> Specifiers | None:

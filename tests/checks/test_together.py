@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+import compat
 from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.report import machine_report
+from compat.checks.advice import following
 from compat.checks.missing import fold_missing
 from compat.checks.requirements import judge
 from compat.checks.together import commands_for_all, contradict
@@ -98,3 +100,27 @@ def test_where_no_combination_is_left_that_is_said() -> None:
     """These errors are of no rule, so that nothing shows that they are fixed."""
     impossible = [finding('pip install "peft<0.0.1"'), finding('pip install "trl<0.0.1"')]
     assert commands_for_all(impossible, environment(OLD), open_matrix()) is None
+
+
+def _about(rule: str, *specs: str) -> Finding:
+    fixes = tuple(Fix("pin", "alpha", spec, "", f'pip install "alpha{spec}"') for spec in specs)
+    return Finding(
+        rule=rule, origin="rule", verdict="hit", severity="error", effect="crash", title=rule, why="", fixes=fixes,
+        confidence="confirmed", packages={"alpha": "1"},
+    )  # fmt: skip
+
+
+def test_findings_begin_with_the_fixes_of_the_command_for_all() -> None:
+    found = [_about("old", ">=3"), _about("new", "<2", ">=2.5", ">=4"), _about("alone", "==1.5")]
+    assert contradict(found)
+    first = [each.fixes[0].spec for each in following(found, ('pip install "alpha>=3"',))]
+    assert first == [">=3", ">=2.5", "==1.5"]  # the last one has no other
+    assert [len(each.fixes) for each in following(found, ('pip install "alpha>=3"',))] == [1, 3, 1]
+    assert following(found, ('pip install "beta>=3"',)) == tuple(found)
+
+
+def test_a_check_of_one_environment_does_not_advise_in_two_directions() -> None:
+    versions = {"transformers": "4.45.2", "tokenizers": "0.21.0", "trl": "0.11.4", "accelerate": "0.34.2", "peft": "0.12.0"}
+    listed = [{"name": name, "version": version, "source": "index"} for name, version in versions.items()]
+    report = compat.check({"schema": "compat/environment/1", "distributions": listed, "python": "3.11.9", "os": "linux"})
+    assert not contradict(report.findings)
