@@ -24,6 +24,7 @@ from compat.diagnosis.devices import (
     toolkit_for,
     torch_for_device,
 )
+from compat.diagnosis.failing_lines import explain_failing_line
 from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages, version_of
 from compat.diagnosis.installations import failed_builds, find_missing_file, not_importable, not_offered, violated_requirements
 from compat.diagnosis.interface_errors import between_packages, explain_interface_errors
@@ -105,6 +106,7 @@ def between(
         or violated_requirements(decisive, text, derived)
         or next((found for error in decisive if (found := not_importable(error, facts, derived))), None)
         or next((found for error in decisive if (found := of_new_function(error, facts))), ())
+        or next((found for error in decisive if (found := explain_failing_line(error, facts))), ())
     )
 
 

@@ -59,10 +59,9 @@ from compat.diagnosis.python_messages import (
     NAME,
     UNKNOWN_LOCATION,
     Lack,
-    is_of_release,
     lack_in,
-    of_release,
 )
+from compat.diagnosis.python_releases import is_of_release, of_language, of_release
 from compat.diagnosis.refused import refused_options, refused_values
 from compat.diagnosis.spelling import spelled_otherwise
 from compat.diagnosis.unfinished_objects import of_unfinished_object
@@ -103,6 +102,8 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     if found := _of_options(error, facts) or unused_by_model(error, facts) or _of_values(error, facts):
         return found
     lack = None if error.exception is None else lack_in(error.message)
+    if found := of_language(error, facts):
+        return found
     if lack is None:
         return _at_unknown_location(error, facts) or of_bare_name(error, facts) or _of_unnamed_module(error, facts)
     if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.diagnosis.failing_lines import releases_without_line
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, location_text, package_of, version_of
 from compat.model import Finding, Fix
 from compat.tables.declared import open_declared
 from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
-    from compat.reports.log.traceback import Frame, RaisedError
+    from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
 
@@ -41,17 +42,19 @@ def own_fault(error: RaisedError, facts: Facts) -> list[Finding]:
         return []
     if (error.exception or "") == "UnboundLocalError" and (unset := _UNSET.search(error.message)) is not None:
         what = f"reads the variable {unset['name'] or unset['older']} before it sets it"
-        return _finding(error.frames[-1], what, error, facts)
+        return _finding(len(error.frames) - 1, what, error, facts)
     called = _CALL.match(error.message) if error.exception == "TypeError" and _OF_PYTHON.search(error.frames[-1].file) else None
     if called is None:
         return []
-    caller = next((frame for frame in reversed(error.frames) if not _OF_PYTHON.search(frame.file)), None)
+    outside = [at for at, frame in enumerate(error.frames) if not _OF_PYTHON.search(frame.file)]
     module = re.split(r"[/\\]", error.frames[-1].file.removesuffix(".py"))[-1]
     what = f"passes {called['name']} to" if called["name"] else "calls"
-    return [] if caller is None else _finding(caller, f"{what} Python's {module}, which does not take that", error, facts)
+    return _finding(outside[-1], f"{what} Python's {module}, which does not take that", error, facts) if outside else []
 
 
-def _finding(frame: Frame, what: str, error: RaisedError, facts: Facts) -> list[Finding]:
+def _finding(at: int, what: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return the finding about the line of the frame at an index, in an installed package."""
+    frame = error.frames[at]
     module = package_of(frame)
     if module is None or module == MODELS_OWN:
         return []
@@ -70,7 +73,9 @@ def _finding(frame: Frame, what: str, error: RaisedError, facts: Facts) -> list[
             " option or an input that few use may lead there: avoid it, or try another release.",
             confidence="reported",
             packages={package: version},
-            fixes=tuple(_neighbours(package, version)) or (Fix("pin", package, None, f"another release of {package}"),),
+            fixes=releases_without_line(error.frames[: at + 1], package, version)
+            or tuple(_neighbours(package, version))
+            or (Fix("pin", package, None, f"another release of {package}"),),
             here=location_text(error),
         )
     ]  # fmt: skip

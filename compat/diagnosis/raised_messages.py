@@ -11,7 +11,15 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.guards import FACTS_OF, condition_holds, known_in_words
 from compat.diagnosis.frame_packages import package_of, version_of
 from compat.diagnosis.missing_names import LIKELY
-from compat.diagnosis.stated import installs_in, release_asked_for, requirements_in, satisfies_specifier, sentences, settings_in
+from compat.diagnosis.stated import (
+    divisors_in,
+    installs_in,
+    release_asked_for,
+    requirements_in,
+    satisfies_specifier,
+    sentences,
+    settings_in,
+)
 from compat.interfaces.at_once import place_of
 from compat.interfaces.changes import assertions
 from compat.interfaces.guards import condition_of
@@ -299,6 +307,7 @@ def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, 
             yield release_asked_for(name, specifier)
     yield from (fix for fix in installs_in(message) if fix.package not in wanted)
     yield from settings_in(message)
+    yield from divisors_in(message)
     if seen.without:
         yield from _by_leaving(seen)
     elif _UNSUPPORTED.search(message):

@@ -121,6 +121,24 @@ def settings_in(text: str) -> Iterator[Fix]:
             yield Fix("config", None, None, f"the message says: {sentence}")
 
 
+_DIVISIBLE = re.compile(
+    r"\((?P<whole>\d{1,7})\) (?:must|should|has to|needs to) be (?:evenly )?divisible by "
+    r"(?:the )?(?P<what>[A-Za-z][\w -]{2,60}?) \((?P<by>\d{1,5})\)"
+)
+_OF_PROCESSES = re.compile(r"parallel|world|process|rank|GPU|device", re.IGNORECASE)
+
+
+def divisors_in(text: str) -> Iterator[Fix]:
+    """Yield the values that a message leaves for a number that has to divide another one, the largest below it first."""
+    for found in _DIVISIBLE.finditer(text):
+        whole, by = int(found["whole"]), int(found["by"])
+        fitting = [number for number in range(min(by, whole) - 1, 0, -1) if whole % number == 0]
+        if whole % by and fitting:
+            kind = "launch" if _OF_PROCESSES.search(found["what"]) else "config"
+            values = " or ".join(map(str, fitting[:3]))
+            yield Fix(kind, text=f"set the {found['what'].strip()} to {values}, which divide {whole}")
+
+
 STATED = "symptom-stated-requirement"
 """The rule of findings about a release that a message requires."""
 _QUOTED = 140

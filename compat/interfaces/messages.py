@@ -274,6 +274,8 @@ def matched(template: Template, text: str) -> Match | None:
 def _matched(template: Template, text: str, parts: Sequence[str]) -> Match | None:
     begin, end = -1, 0
     found: list[str] = []
+    if not text.endswith((".", "…")):
+        parts = (*parts[:-1], parts[-1].rstrip(" .…"))  # people copy messages without their full stop
     for part in parts:
         at = text.find(part, end)
         whole = at >= 0

@@ -10,7 +10,8 @@ import pytest
 
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import innermost_packages
-from compat.diagnosis.python_messages import ADDED, CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, REMOVED, Lack, by_name, lack_in
+from compat.diagnosis.python_messages import CALL, GLOBAL, KEYWORD, MEMBER, MODULE, NAME, Lack, lack_in
+from compat.diagnosis.python_releases import ADDED, REMOVED, by_name
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compat.diagnosis.raised_messages import explain_raised_message, span_of
-from compat.diagnosis.stated import installs_in, requirements_in, satisfies_specifier, settings_in
+from compat.diagnosis.stated import divisors_in, installs_in, requirements_in, satisfies_specifier, settings_in
 from compat.model import Distribution, Environment, Finding
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.facts import Facts
@@ -49,6 +49,26 @@ def test_releases_that_a_message_asks_for(text: str, wanted: dict[str, str]) -> 
 )
 def test_settings_that_a_message_names(text: str, fix: tuple[str, str | None] | None) -> None:
     assert [(each.kind, each.command) for each in settings_in(text)] == ([fix] if fix else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (
+            "Total number of attention heads (40) must be divisible by tensor parallel size (6).",
+            ("launch", "set the tensor parallel size to 5 or 4 or 2, which divide 40"),
+        ),
+        (
+            "The hidden size (12) should be evenly divisible by the number of heads (5)",
+            ("config", "set the number of heads to 4 or 3 or 2, which divide 12"),
+        ),
+        ("heads (40) must be divisible by tensor parallel size (8)", None),
+        ("heads (40) must be divisible by the size", None),
+        ("heads (7) must be divisible by groups (1)", None),
+    ],
+)
+def test_values_that_divide_a_number(text: str, fix: tuple[str, str] | None) -> None:
+    assert [(each.kind, each.text) for each in divisors_in(text)] == ([fix] if fix else [])
 
 
 def test_a_release_meets_what_is_asked_for() -> None:

@@ -63,6 +63,15 @@ def test_constant_parts_stand_in_order(text: str, seen: bool, letters: int) -> N
     assert found is None or found.letters == letters
 
 
+@pytest.mark.parametrize(
+    ("end", "given"), [(".", "size (6"), (").", "size (6)"), (").", "size (6)."), ("!.", "size (6!"), (" …", "size (6")]
+)
+def test_the_full_stop_of_a_message_may_be_missing(end: str, given: str) -> None:
+    wanted = template(f"the heads ({HOLE}) must be divisible by the size ({HOLE}{end}")
+    assert matched(wanted, f"ValueError: the heads (40) must be divisible by the {given}") is not None
+    assert matched(wanted, "the heads (40) must be divisible by another size") is None
+
+
 def test_the_end_of_a_long_message_may_be_cut_off() -> None:
     long = template(
         f"The tokenizer of {HOLE} has no chat template, which the trainer needs. Set one before the training starts."

@@ -127,7 +127,7 @@ _PHRASES = re.compile(
     r"\b(?:error|fail(?:ed|ure|s)?|fatal|cannot|can't|could not|couldn't|unable to|refused|illegal|invalid|undefined|missing"
     r"|mismatch\w*|does not exist|not found|no such|not supported|unsupported|unavailable|not compatible|incompatib\w+"
     r"|too old|out of memory|requires?|required|only supports?|only compatible|killed|crash(?:ed|es)?|corrupt\w*|deprecated"
-    r"|no module named|no attribute|unexpected keyword)\b",
+    r"|no module named|no attribute|unexpected keyword|must (?:be|have|match))\b",
     re.IGNORECASE,
 )
 

@@ -1,0 +1,126 @@
+"""Which releases have the line that failed, if no message, name or rule explains the error.
+
+A bug of a release is fixed in the lines that a traceback shows. A release without the line may have the fix, or the line may
+only have been rewritten, so that the answer is a release to try.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
+from compat.interfaces.at_once import place_of
+from compat.interfaces.lines import lines
+from compat.model import Finding, Fix
+from compat.records import record
+from compat.versions import is_final, is_version, key_of
+
+if TYPE_CHECKING:
+    from compat.reports.log.traceback import Frame, RaisedError
+    from compat.rules.facts import Facts
+
+MOST_PACKAGES = 2
+"""Packages among the frames that are asked, the innermost first."""
+_RECENT = 6
+"""Releases since a line came in, up to which the one before is a fix to try."""
+_NOT_OF_A_RELEASE = re.compile(
+    r"(?:.*\.)?(?:OutOfMemoryError|KeyboardInterrupt|SystemExit|ChildFailedError|FileNotFoundError|PermissionError|TimeoutError"
+    r"|\w*ConnectionError|\w*HTTPError|\w*HTTPStatusError|ModuleNotFoundError)$"
+)
+_IMPORT = re.compile(r"(?:from|import) \w")
+_OF_THE_MACHINE = re.compile(
+    r"CUDA out of memory|No space left on device|Connection (?:refused|reset)|CUDA error|NCCL error", re.I
+)
+
+
+def explain_failing_line(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for the innermost frame whose line a later release of its package no longer has."""
+    if not error.message.strip() or _NOT_OF_A_RELEASE.match(error.exception or "") or _OF_THE_MACHINE.search(error.message):
+        return []
+    asked: list[str] = []
+    for at in range(len(error.frames) - 1, -1, -1):
+        module = package_of(error.frames[at])
+        failed = at == len(error.frames) - 1 and error.exception == "ImportError"
+        if module is None or (not failed and _IMPORT.match((error.frames[at].code or "").strip())):
+            continue  # an import only leads to the error, and moves for other reasons
+        package = distribution_of_module(module)
+        if package not in asked:
+            asked.append(package)
+        if len(asked) > MOST_PACKAGES:
+            break
+        if found := _changed_line(error.frames[: at + 1], package, version_of(package, facts)):
+            return [_finding(found, error)]
+    return []
+
+
+def releases_without_line(frames: Sequence[Frame], package: str, version: str | None) -> tuple[Fix, ...]:
+    """Return the nearest releases of a package without the line of the last frame; empty if its newest release has the line."""
+    found = _changed_line(frames, package, version)
+    return () if found is None else found.fixes
+
+
+@record(frozen=True)
+class _ChangedLine:
+    """A line of ``function`` that the releases ``having`` have and later ones do not."""
+
+    package: str
+    version: str | None
+    function: str
+    line: str
+    having: tuple[str, ...]
+    fixes: tuple[Fix, ...]
+
+
+def _changed_line(frames: Sequence[Frame], package: str, version: str | None) -> _ChangedLine | None:
+    names = ((frame.function or "").rpartition(".")[2] for frame in reversed(frames))
+    # a comprehension is written inside the function that calls it
+    function = next((name for name in names if name == "<module>" or not name.startswith("<")), "")
+    line = (frames[-1].code or "").partition("\n")[0].strip()
+    having = lines().having(package, function, line)
+    if not having or (version is not None and place_of(having, version) is None):
+        return None
+    fixes = tuple(_fixes(package, having, version))
+    return _ChangedLine(package, version, function, line, having, fixes) if fixes else None
+
+
+def _fixes(package: str, having: tuple[str, ...], version: str | None) -> Iterator[Fix]:
+    """Yield the next final release without the line, and the last one before the line came in."""
+    known = lines().known(package)
+    at = None if version is None else place_of(known, version)
+    first, last = known.index(having[0]), known.index(having[-1])
+    present = {known.index(each) for each in having}
+    after = next((each for each in range((last if at is None else at) + 1, len(known)) if each not in present), None)
+    newer = [each for each in known[after or len(known) :] if is_version(each) and is_final(key_of(each))]
+    older = [each for each in known[:first] if is_version(each) and is_final(key_of(each))]
+    if newer:
+        yield upgrade_to(package, newer[0], "no longer has the line")
+    # what has been there for long worked for others: a release before it is no likely fix
+    if older and (last if at is None else at) - first < _RECENT:
+        yield downgrade_to(package, older[-1], "does not have the line yet")
+
+
+def _finding(found: _ChangedLine, error: RaisedError) -> Finding:
+    package, having = found.package, found.having
+    name = f"{package} {found.version}" if found.version else package
+    where = "a module" if found.function == "<module>" else found.function
+    span = having[0] if len(having) == 1 else f"{having[0]} to {having[-1]}"
+    message = error.message.strip().partition("\n")[0][:160]
+    later = next((fix.spec.removeprefix(">=") for fix in found.fixes if fix.kind == "upgrade" and fix.spec), None)
+    changed = f"that {later} no longer has" if later else f"that is new in {having[0]}"
+    return Finding(
+        rule="symptom-changed-line",
+        origin="surface",
+        verdict="possible",
+        severity="error",
+        effect="crash",
+        title=f"{name} fails in a line {changed}: {message}",
+        why=f"`{found.line}` in {where} is in {package} {span}, according to its published source. A release "
+        "without it may have the fix, or may only have rewritten the line.",
+        confidence="reported",
+        packages={package: found.version},
+        fixes=found.fixes,
+        here=location_text(error),
+    )

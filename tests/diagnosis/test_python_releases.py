@@ -1,0 +1,60 @@
+"""Features of the language that an older Python does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.model import Distribution, Environment
+from tests.diagnosis.test_symptoms import said
+
+FRAME = """Traceback (most recent call last):
+  File "/usr/lib/python3.9/site-packages/vllm/benchmarks/serve.py", line 21, in <module>
+    {line}
+{error}
+"""
+
+
+def found(error: str, line: str = "x = f()", python: str | None = "3.9.18") -> list[str]:
+    environment = Environment(python=python, distributions=(Distribution("vllm", "0.10.1"),))
+    findings = said(FRAME.format(error=error, line=line), environment)
+    return [f"{each.verdict}: {each.title}" for each in findings if each.rule == "symptom-python-feature"]
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "feature", "release"),
+    [
+        ("TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'", "a: int | None", "X | Y in annotations", "3.10"),
+        ("TypeError: unsupported operand type(s) for |: '_GenericAlias' and 'type'", "a: B", "X | Y in annotations", "3.10"),
+        ("TypeError: dataclass() got an unexpected keyword argument 'kw_only'", "@d", "the slots or kw_only of data classes", "3.10"),
+        ("TypeError: zip() takes no keyword arguments", "zip(a, strict=True)", "the strict of zip()", "3.10"),
+        ("NameError: name 'ExceptionGroup' is not defined", "raise ExceptionGroup", "ExceptionGroup", "3.11"),
+        ("SyntaxError: invalid syntax", "match kind:", "match statements", "3.10"),
+        ("SyntaxError: invalid syntax", "except* ValueError:", "except*", "3.11"),
+        ("SyntaxError: invalid syntax", "type Pair = tuple[int, int]", "type parameters", "3.12"),
+        ("SyntaxError: f-string: expecting '}'", "f'{a['b']}'", "quotes and backslashes inside an f-string", "3.12"),
+    ],
+)  # fmt: skip
+def test_a_feature_of_a_newer_python(error: str, line: str, feature: str, release: str) -> None:
+    assert found(error, line) == [f"hit: vllm uses {feature}, which Python has since {release}"]
+    assert found(error, line, None) == [f"possible: vllm uses {feature}, which Python has since {release}"]
+    assert found(error, line, "3.14.0") == []
+
+
+def test_subscripts_of_python_s_own_classes() -> None:
+    error = "TypeError: 'type' object is not subscriptable"
+    assert found(error, "a: list[int]", "3.8.10") == ["hit: vllm uses list[…] in annotations, which Python has since 3.9"]
+    assert found(error, "a: Config[int]", "3.8.10") == []
+    assert found(error, "a: list[int]", "3.9.1") == []
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("SyntaxError: invalid syntax", "match = find(text):"),
+        ("SyntaxError: invalid syntax", "print 'x'"),
+        ("TypeError: unsupported operand type(s) for |: 'set' and 'list'", "a | b"),
+        ("NameError: name 'Group' is not defined", "Group()"),
+    ],
+)
+def test_other_errors(error: str, line: str) -> None:
+    assert found(error, line) == []
