@@ -34,7 +34,7 @@ def answer(
 def test_the_output_of_pip_list(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = answer([command, "-"], LIST, monkeypatch, capsys)
     assert (code, BROKEN in said) == (1, True)
-    code, said = answer([command, "-"], LIST.replace("0.28.0", "1.12.0").replace("0.8.6 ", "1.0.0 "), monkeypatch, capsys)
+    code, said = answer([command, "-"], LIST.replace("0.28.0", "1.12.0").replace("0.8.6", "1.0.0"), monkeypatch, capsys)
     assert (code, BROKEN in said) == (0, False)
 
 
