@@ -7,12 +7,14 @@ package that is not in the store keeps its lines.
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
+import random
 import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from compat.interfaces.lines import MAGIC, PARTS, Lines, encoded, key_of_line
@@ -27,6 +29,9 @@ PATH = FOLDER / "lines.bin"
 LEAST_LETTERS = 8
 """Letters and digits of a line: shorter ones are in many functions of one name."""
 _SCOPE = re.compile(r"(?:async )?(?:def|class) (\w+)")
+_TRIES = 400
+"""Random lines that are tried at most for each that some release no longer has."""
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _QUOTES = ('"""', "'''")
 
 Packages = dict[str, tuple[list[str], dict[int, int]]]
@@ -38,8 +43,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     parser.add_argument("--out", type=Path, metavar="FILE", default=PATH)
+    parser.add_argument("--verify", type=int, metavar="N", help="look N random lines up in the syntax trees of the releases")
     words = parser.parse_args(arguments)
     store = Store(words.store)
+    if words.verify:
+        return verify(store, Lines(words.out.read_bytes()), words.packages, words.verify)
     packages = existing(words.out)
     for package in words.packages or PACKAGES:
         began = time.monotonic()
@@ -97,6 +105,73 @@ def _code(text: str) -> Iterator[str]:
         inside = next((quotes for quotes in _QUOTES if stripped.count(quotes) % 2), "")
         if not stripped.startswith(_QUOTES):
             yield line
+
+
+def verify(store: Store, table: Lines, packages: Collection[str], count: int) -> int:
+    """Print how many random lines of random releases the table has right; 1 if it has one wrong.
+
+    The releases are read again with ``ast``, which shares nothing with :func:`lines_of`.
+    """
+    order = random.Random(11)
+    right = 0
+    wrong: list[str] = []
+    for _ in range(count * _TRIES):
+        if right + len(wrong) == count:
+            break
+        package = order.choice(sorted(packages) or table.packages)
+        known = table.known(package)
+        at = order.randrange(len(known) - 1)
+        function, line = _random_line(store, package, known[at], order)
+        if not line:
+            continue
+        near = known[max(at - 1, 0) : at + 2]
+        expected = {each for each in near if _has(store, package, each, function, line)}
+        if _has(store, package, known[-1], function, line):
+            expected = set()
+        found = {*table.having(package, function, line)} & {*near}
+        if not found and not expected:
+            continue  # most lines are still there, and not in the table
+        if expected == found:
+            right += 1
+        else:
+            wrong.append(f"{package} {known[at]}: {function}: {line}")
+    print(*wrong, f"{right} of {right + len(wrong)} lines are right", sep="\n")
+    return int(bool(wrong) or not right)
+
+
+def _random_line(store: Store, package: str, version: str, order: random.Random) -> tuple[str, str]:
+    """Return a function and a line of it in a random module of a release; two empty texts if the module has none."""
+    release = store.release(package, version)
+    sources = sorted(modules_of(release).values()) if release is not None else []
+    found = list(_lines_in_tree(store.body(order.choice(sources)))) if sources else []
+    return order.choice(found) if found else ("", "")
+
+
+def _has(store: Store, package: str, version: str, function: str, line: str) -> bool:
+    release = store.release(package, version)
+    bodies = (store.body(source) for source in (modules_of(release).values() if release is not None else ()))
+    return any((function, line) in _lines_in_tree(body) for body in bodies if line.encode() in body)
+
+
+def _lines_in_tree(body: bytes) -> Iterator[tuple[str, str]]:
+    try:
+        tree = ast.parse(body)
+    except (SyntaxError, ValueError):
+        return
+    lines = body.decode("utf-8", "replace").splitlines()
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, function = waiting.pop()
+        if function and isinstance(node, ast.stmt) and not isinstance(node, _SCOPES) and not _is_text(node):
+            line = lines[node.lineno - 1].strip()
+            if sum(map(str.isalnum, line)) >= LEAST_LETTERS and not line.startswith(_QUOTES):
+                yield function, line
+        name = node.name if isinstance(node, _SCOPES) else function
+        waiting += [(child, name) for child in ast.iter_child_nodes(node)]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def existing(path: Path) -> Packages:

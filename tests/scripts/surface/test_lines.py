@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compat.interfaces.lines import Lines
 from scripts.surface import lines
 from scripts.surface.lines import existing, lines_of, mask_of, packed
@@ -94,3 +96,14 @@ def test_a_package_outside_the_store_keeps_its_lines(tmp_path: Path) -> None:
 
 def test_sets_of_releases() -> None:
     assert [mask_of(spans) for spans in ((), (0, 0), (1, 3), (0, 1, 4, 4))] == [0, 1, 0b1110, 0b10011]
+
+
+def test_random_lines_are_looked_up_in_the_releases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = "def step(self):\n    self.optimizer.train()\n", "def step(self):\n    self.model_of(1)\n"
+    path = written(tmp_path, {"trl/a.py": before}, {"trl/a.py": before}, {"trl/a.py": after})
+    words = ["trl", "--store", str(tmp_path), "--out", str(path), "--verify", "4"]
+    assert lines.main(words) == 0
+    assert "4 of 4 lines are right" in capsys.readouterr().out
+    path.write_bytes(packed({"trl": (["1.1", "1.2", "1.3"], {})}))
+    assert lines.main(words) == 1
+    assert "trl 1.2: step: self.optimizer.train()" in capsys.readouterr().out
