@@ -32,6 +32,7 @@ from compat.model import Distribution, Environment, Finding, Source
 from compat.records import record, replace
 from compat.repair.plan import Plan, Planner
 from compat.repair.problem import BESIDE
+from compat.tables.linked import series_of
 from compat.versions import key_of
 
 _MOST_CHOICES = 8
@@ -245,9 +246,9 @@ def on_newer_pythons_of(case: Case, planner: Planner, left: Sequence[Finding]) -
     """The file of a case on images with newer Pythons, the nearest first: with fewer errors, unless a plan ``left`` some."""
     if case.file is None or case.environment.python is None or planner.means.is_late():
         return
-    here = ".".join(case.environment.python.split(".")[:2])
+    here = series_of(case.environment.python)
     for image in dict.fromkeys(each.decode(errors="replace") for each in _IMAGES.findall(read_content(case.file))):
-        if ".".join((python_of(image) or "").split(".")[:2]) != here:
+        if series_of(python_of(image) or "") != here:
             continue
         for better, python in islice(_with_newer_python(image, here), _MOST_PYTHONS):
             found = _on_tag(case, planner, image, better, f"has Python {python}", left)

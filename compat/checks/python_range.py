@@ -99,7 +99,7 @@ def _supports(requires_python: str, minor: tuple[int, ...]) -> bool:
 
 
 def _finding(listing: Listing, oldest: tuple[int, ...], found: list[_Unserved]) -> Finding:
-    key, line = next(_lines(listing.file), ("requires-python", None))
+    key, line = _statement(listing.file)
     old = ".".join(map(str, oldest))
     first = found[0]
     others = f" ({len(found) - 1} more requirements have none, either)" if len(found) > 1 else ""
@@ -123,8 +123,8 @@ def _finding(listing: Listing, oldest: tuple[int, ...], found: list[_Unserved]) 
     )  # fmt: skip
 
 
-def _lines(file: str) -> Iterator[tuple[str, int]]:
-    """The lines of a project file that state its Pythons: the key and the line number."""
+def _statement(file: str) -> tuple[str, int | None]:
+    """The key under which a project file states its Pythons, and its line."""
     content = read_content(file)
-    for match in _STATED.finditer(content):
-        yield match[1].decode(), content.count(b"\n", 0, match.start()) + 1
+    match = _STATED.search(content)
+    return ("requires-python", None) if match is None else (match[1].decode(), content.count(b"\n", 0, match.start()) + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, torch_for
 from compat.model import Distribution, Finding, Fix
+from compat.tables.linked import series_of
 from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -214,8 +215,7 @@ def rocm_build(tables: CodeTables, release: str | None) -> Fix:
 
 def rocm_index(tables: CodeTables, release: str | None) -> str:
     """torch's index for the ROCm of a release; for one that is not known, that of the newest ROCm."""
-    minor = ".".join((release or "").split(".")[:2])
-    return f"{INDEX}/rocm{tables.rocm_of.get(minor) or max(tables.rocm_of.values(), key=_rocm_release)}"
+    return f"{INDEX}/rocm{tables.rocm_of.get(series_of(release or '')) or max(tables.rocm_of.values(), key=_rocm_release)}"
 
 
 def _no_code(stack: Stack) -> Iterator[Finding]:

@@ -54,8 +54,8 @@ MAIN = "main"
 MAINS: dict[str, tuple[str, ...]] = {
     "trl": ("trl.trainer.sft_trainer", "trl.trainer.dpo_trainer", "trl.trainer.reward_trainer"),
 }  # fmt: skip
-"""Packages that are trainers, imported one by one, and the modules of some that every release has: if none of these can be
-imported or created, hardly any job with the package works."""
+"""The main trainer modules of packages whose trainers are imported one by one. If all of them fail, either on import or when
+their trainer is created, almost every job that uses the package fails."""
 SERVERS: dict[str, tuple[str, ...]] = {"vllm": ("vllm.entrypoints.openai.api_server",)}
 """The modules that serving runs besides."""
 

@@ -79,10 +79,11 @@ class Changes:
     def _change(self, name: str, row: _Row) -> Change:
         kind, package, module, owner, has, lacks = row
         title, known = self.packages[package]
-        return Change(kind, title, module, owner, name, _releases(known, has), _releases(known, lacks), tuple(known))
+        return Change(kind, title, module, owner, name, releases_in(known, has), releases_in(known, lacks), tuple(known))
 
 
-def _releases(known: list[str], spans: list[int]) -> tuple[str, ...]:
+def releases_in(known: list[str], spans: list[int]) -> tuple[str, ...]:
+    """Return a set of releases that is given as the first and the last index of each run."""
     return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
 
 

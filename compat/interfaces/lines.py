@@ -11,6 +11,7 @@ import os
 import zlib
 
 from compat.files import read_table
+from compat.interfaces.changes import releases_in
 from compat.interfaces.table import FOLDER, header_of, value_of
 
 MAGIC = b"lines001"
@@ -55,9 +56,7 @@ class Lines:
         number = next((number for number, found in self._groups(package, part) if wanted in found), None)
         if number is None:
             return ()
-        spans = self.sets(package)[number]
-        known = self._known[package]
-        return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
+        return releases_in(self._known[package], self.sets(package)[number])
 
     def lines(self, package: str) -> dict[int, int]:
         """Return the number of the set of releases of each line's key."""

@@ -199,9 +199,10 @@ def packed(packages: Packages) -> bytes:
         known, having = packages[package]
         sets = sorted(set(having.values()))
         number = {mask: at for at, mask in enumerate(sets)}
-        made = [
-            _part([(key // PARTS, number[mask]) for key, mask in having.items() if key % PARTS == at]) for at in range(PARTS)
-        ]
+        keys: list[list[tuple[int, int]]] = [[] for _ in range(PARTS)]
+        for key, mask in having.items():
+            keys[key % PARTS].append((key // PARTS, number[mask]))
+        made = [_part(each) for each in keys]
         made.append(compressed([spans_of(mask) for mask in sets]))
         header.append((package, known, [len(part) for part in made]))
         parts += made
