@@ -106,10 +106,14 @@ class Policy:
 
 @record(frozen=True)
 class Recommended:
-    """The package versions that fix one finding, as recommended by its rule: alternatives, best first."""
+    """The package versions that fix one finding, as recommended by its rule: alternatives, best first.
+
+    ``moving`` are other packages of the finding that have an error of their own: where one of them moves, that may fix it, too.
+    """
 
     statement: str
     alternatives: tuple[tuple[Need, ...], ...]
+    moving: frozenset[str] = frozenset()
 
 
 @record(frozen=True)

@@ -208,7 +208,7 @@ class Relaxation:
         cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
         cost("changes", atom, LEFT * left)
-        if name in problem.unpinned and not left and not follows:
+        if name in problem.unpinned and not left and not follows and name not in FOLLOWING:
             day = self._release[name][current.version].day
             cost("changes", atom, AGED * problem.years_back(release, day))
         if follows or (name in problem.unpinned and not left):
@@ -240,7 +240,7 @@ class Relaxation:
     def recommend(self) -> None:
         """Add the costs of not taking a recommended fix of a finding, or not its best one."""
         for each in self.problem.recommended:
-            none_so_far: tuple[int, ...] = ()
+            none_so_far = tuple(-self.at[name][self.problem.current[name].version] for name in sorted(each.moving))
             for alternative in each.alternatives:
                 met = tuple(self._met_by(need.name, need.specifier) for need in alternative)
                 none_so_far = (*none_so_far, self.clauses.only_if_all(met))

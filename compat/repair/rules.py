@@ -83,10 +83,13 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
         (finding, found) for finding in errors
         if not {"torch"} < set(finding.packages) <= {"torch", *FOLLOWING} and (found := _recommended(finding, matrix, problem))
     ]  # fmt: skip
+    alone = {name for finding in errors if len(finding.packages) == 1 for name in finding.packages if name in problem.current}
     for finding, alternatives in own:
         others = (each for other, found in own if other is not finding for each in found if len(each) == 1)
         shared = (each for each in others if each[0].name in finding.packages)
-        yield Recommended(finding.rule, tuple(dict.fromkeys((*alternatives, *shared))))
+        named = {need.name for each in alternatives for need in each}
+        moving = frozenset(finding.packages) & alone - named if len(finding.packages) > 1 else frozenset[str]()
+        yield Recommended(finding.rule, tuple(dict.fromkeys((*alternatives, *shared))), moving)
 
 
 def advised(matrix: Matrix, problem: Problem, errors: Iterable[Finding]) -> Iterator[Need]:

@@ -262,7 +262,10 @@ def _direct(listing: Listing, here: list[int]) -> frozenset[str] | None:
     direct = frozenset(names[number] for number in found if number in names)
     if not projects and (stated := _stated_in_source(listing, frozenset(names.values()))):
         return stated  # the lock file at most shows which packages no other one requires
-    return None if direct == frozenset(names.values()) else direct  # equal: the lock file does not record who requires what
+    recorded = (
+        direct != frozenset(names.values()) or not listing.complete
+    )  # else the lock file does not record who requires what
+    return direct if recorded else None
 
 
 def _stated_in_source(listing: Listing, names: frozenset[str]) -> frozenset[str] | None:

@@ -52,6 +52,23 @@ def test_every_list_is_completed_that_an_installer_completes(
     assert (tmp_path / name).read_text() == text.replace(">=0.17,<0.18", "==0.18.0")
 
 
+def test_a_project_that_names_what_torch_brings_along_is_edited_there_as_well(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:  # fmt: skip
+    """What a project without a lock states is its own requirement, also if all of it is: a pin of triton moves with torch."""
+    index.add("torch", {"2.6.0": release("2025-01-29", "triton==3.2.0"), "2.7.0": release("2025-04-23", "triton==3.3.0")})
+    index.add("triton", {"3.2.0": release("2025-01-22"), "3.3.0": release("2025-04-09")})
+    bad = RULE.format(
+        name="bad-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    text = '[project]\nname = "job"\nversion = "1"\ndependencies = ["torch==2.6.0", "triton==3.2.0"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    done = fix("--write", *own(tmp_path, bad), url=index.url, subject=["pyproject.toml"], job=CLEAN)
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # torch's own index has other builds
+    assert (tmp_path / "pyproject.toml").read_text() == text.replace("2.6.0", "2.7.0").replace("3.2.0", "3.3.0")
+
+
 def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
     index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})

@@ -209,6 +209,19 @@ def test_what_fixes_one_finding_may_fix_another_and_an_unpinned_package_may_go_f
     assert of == {"a": (back, further, forward), "b": (forward, back, further)}
 
 
+def test_what_is_recommended_says_which_other_package_moves_for_an_error_of_its_own() -> None:
+    pair, alone = (
+        Finding(
+            rule=rule, origin="build", verdict="hit", severity="error", effect="crash", title="", why="", confidence="confirmed",
+            packages=dict.fromkeys(names, "1.0"), fixes=(Fix("upgrade", names[0], ">=2"),),
+        )
+        for rule, names in (("pair", ("bitsandbytes", "torch")), ("alone", ("torch",)))
+    )  # fmt: skip
+    problem = installed("torch", "bitsandbytes")
+    assert [each.moving for each in recommended(in_memory(()), problem, (pair,))] == [frozenset()]
+    assert [each.moving for each in recommended(in_memory(()), problem, (pair, alone))] == [frozenset({"torch"})]
+
+
 def test_nothing_is_recommended_for_what_follows_torch() -> None:
     """Which release of torchaudio is right depends on that of torch, which moves for other reasons."""
     fix = Fix("upgrade", "torch", ">=2.11", "")

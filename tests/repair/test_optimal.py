@@ -67,8 +67,13 @@ def instance(seed: int) -> tuple[Problem, MemoryUniverse, list[Forbidden]]:
     )  # fmt: skip
 
     environment = Environment(distributions_complete=dice.random() < 0.5)
+    again = random.Random(seed)  # the worlds stay the same
     recommended = tuple(
-        Recommended("a-rule", tuple((need(f"{name}{dice.choice(SPECIFIERS[1:])}"),) for _ in range(dice.randint(1, 3))))
+        Recommended(
+            "a-rule",
+            tuple((need(f"{name}{dice.choice(SPECIFIERS[1:])}"),) for _ in range(dice.randint(1, 3))),
+            frozenset(other for other in current if other != name and again.random() < 0.1),
+        )
         for name in current if dice.random() < 0.15
     )  # fmt: skip
     unpinned = frozenset(name for name in current if dice.random() < 0.25)

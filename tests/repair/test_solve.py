@@ -108,6 +108,47 @@ def test_a_fix_for_what_nobody_pinned_moves_nothing_that_was_pinned() -> None:
         assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == moved, unpinned
 
 
+def test_a_fix_is_not_needed_where_another_package_of_the_finding_has_to_move() -> None:
+    """bitsandbytes has no library for the CUDA of a torch that the driver does not support, and one for the torch before it."""
+    current = (*releases("torch", "2.15"), *releases("bitsandbytes", "0.46"))
+    known = {"torch": releases("torch", "2.10", "2.15"), "bitsandbytes": releases("bitsandbytes", "0.46", "0.50")}
+    no_library, no_driver = (
+        Forbidden(tuple((name, frozenset({version})) for name, version in bad), Statement("rule", "bad"), ERRORS)
+        for bad in ((("torch", "2.15"), ("bitsandbytes", "0.46")), (("torch", "2.15"),))
+    )
+    for moving, rules, moved in (
+        (frozenset({"torch"}), (no_library, no_driver), ["torch"]),
+        (frozenset[str](), (no_library,), ["bitsandbytes"]),
+    ):
+        told = (Recommended("a-rule", ((need("bitsandbytes>=0.50"),),), moving),)
+        asked = replace(problem(current=current), direct=frozenset(known), recommended=told)
+        universe = MemoryUniverse(known, {})
+        solution = Solver(asked, universe, rules=lambda *_, rules=rules: rules, judge=lambda *_: (), needs={}).solve(known)
+        assert solution.chosen is not None
+        assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == moved
+
+
+def test_torch_moves_no_further_because_an_open_torchvision_would_be_older() -> None:
+    """Which torchvision is right follows from torch, which the user pinned to a release of years ago."""
+    days = {"2.0": "2023-03-15", "2.1": "2023-10-04", "2.9": "2025-10-15"}
+    torch = tuple(Release("torch", version, day) for version, day in days.items())
+    vision = tuple(Release("torchvision", version, day) for version, day in zip(("0.15", "0.16", "0.24"), days.values()))
+    newest = Release("torchvision", "0.29", "2026-09-01")
+    known = {"torch": torch, "torchvision": (*vision, newest)}
+    needs = {("torchvision", each.version): {"": (need(f"torch=={own.version}"),)} for each, own in zip(vision, torch)}
+    needs["torchvision", "0.29"] = {"": (need("torch>=2.14"),)}
+    bad = Forbidden((("torch", frozenset({"2.0"})),), Statement("rule", "no code for the GPU"), ERRORS)
+    apart = Forbidden(
+        (("torch", frozenset(days)), ("torchvision", frozenset({"0.29"}))), Statement("rule", "for another torch"), ERRORS
+    )
+    asked = problem(current=(torch[0], newest))
+    asked = replace(asked, direct=frozenset({"torch"}), unpinned=frozenset({"torchvision"}))
+    solver = Solver(asked, MemoryUniverse(known, needs), rules=lambda *_: (bad, apart), judge=lambda *_: (), needs={})
+    solution = solver.solve(known)
+    assert solution.chosen is not None
+    assert {name: each.version for name, each in solution.chosen.items()} == {"torch": "2.1", "torchvision": "0.16"}
+
+
 def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> None:
     """Nobody asked for transformers 5: it is what a range admits today, so vllm, which is pinned, does not move for it."""
     current = (*releases("vllm", "0.11"), *releases("transformers", "5.0"))

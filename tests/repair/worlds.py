@@ -138,7 +138,8 @@ class Everything:
             if name in current and name in stated and moves_major(Version(current[name]), Version(version)):
                 weighed += MAJOR if name in self.problem.direct else MAJOR_BELOW
             weighed += LEFT * (name in left)
-            if name in own and name in current and name not in stated and not self.problem.policy.any_age:
+            aged = name in own and name in current and name not in stated and name not in FOLLOWING
+            if aged and not self.problem.policy.any_age:
                 day, now = release[name][version].day, release[name][current[name]].day
                 weighed += AGED * max(0, days_between(day, now) // DAYS_BACK) if day and now else 0
             near = self.problem.policy.prefer == "stay"
@@ -163,9 +164,11 @@ class Everything:
         )  # fmt: skip
 
     def _taken(self, chosen: dict[str, str]) -> list[list[bool]]:
-        """For each finding which of its recommended fixes hold."""
+        """For each finding which of its recommended fixes hold; first of all that another of its packages moved."""
+        current = {name: release.version for name, release in self.problem.current.items()}
         return [
-            [
+            [any(chosen[name] != current[name] for name in each.moving)] * bool(each.moving)
+            + [
                 all(chosen.get(n.name, ABSENT) != ABSENT and satisfies(chosen[n.name], n.specifier) for n in alternative)
                 for alternative in each.alternatives
             ]
@@ -181,7 +184,9 @@ class Everything:
 
     def _rank(self, chosen: dict[str, str]) -> int:
         """How many better fixes are passed over."""
-        return sum(taken.index(True) if True in taken else len(taken) for taken in self._taken(chosen))
+        ranks = (taken[bool(each.moving) :] for each, taken in zip(self.problem.recommended, self._taken(chosen)))
+        moved = (bool(each.moving) and taken[0] for each, taken in zip(self.problem.recommended, self._taken(chosen)))
+        return sum(0 if free else taken.index(True) if True in taken else len(taken) for free, taken in zip(moved, ranks))
 
     def _old(self, day: str) -> bool:
         """Whether something added was uploaded long before the newest of what is installed (of everything, where nothing is)."""
