@@ -259,16 +259,17 @@ class Finding:
     ``here`` explains why it applies to this environment. ``target`` names the declared deployment and
     ``selections`` the installable selections of a lock file ("extra vllm") it was found for; empty means all of them.
     ``likelihood`` is that of a possible finding (``None``: based on its unknown facts alone); not part of the JSON.
+    What most findings have in common is the default: a confirmed error that ends the job.
     """
 
     rule: str
     origin: str
-    verdict: str
-    severity: str
-    effect: str
     title: str
     why: str
-    confidence: str
+    verdict: str = "hit"
+    severity: str = "error"
+    effect: str = "crash"
+    confidence: str = "confirmed"
     packages: Mapping[str, str | None] = EMPTY
     facts: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

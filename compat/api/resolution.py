@@ -102,8 +102,8 @@ def refused_pins(pins: Mapping[str, str], why: str) -> Finding:
     elif texts:
         title = f"{texts[0]} cannot be installed with the other requirements"
     return Finding(
-        rule=UNRESOLVED, origin="release", verdict="hit", severity="error", effect="install", title=title, why=why,
-        confidence="confirmed", packages=pins, facts=("python",), evidence=(_RESOLUTION,), here=why,
+        rule=UNRESOLVED, origin="release", effect="install", title=title, why=why,
+        packages=pins, facts=("python",), evidence=(_RESOLUTION,), here=why,
     )  # fmt: skip
 
 
@@ -286,9 +286,9 @@ def unserved(pins: Mapping[str, str], target: Target, index: Index, *, elsewhere
 
 def _gone(name: str, version: str) -> Finding:
     return Finding(
-        rule=f"wheels-{name}", origin="release", verdict="hit", severity="error", effect="install",
+        rule=f"wheels-{name}", origin="release", effect="install",
         title=f"{name} {version} is not on the index", why="Installers cannot find it: it was removed, or never released.",
-        confidence="confirmed", packages={name: version}, facts=(), evidence=(_TAGS,), here=f"{name} {version}",
+        packages={name: version}, facts=(), evidence=(_TAGS,), here=f"{name} {version}",
     )  # fmt: skip
 
 
@@ -304,7 +304,7 @@ def _finding(name: str, version: str, files: tuple[File, ...], target: Target) -
         title = f"{name} {version} does not support Python {target.minor}"
         why = f"It declares Requires-Python {rejected[0]}; installers reject it."
     return Finding(
-        rule=f"wheels-{name}", origin="release", verdict="hit", severity="error", effect="install", title=title, why=why,
-        confidence="confirmed", packages={name: version}, facts=("python",), evidence=(_TAGS,),
+        rule=f"wheels-{name}", origin="release", effect="install", title=title, why=why,
+        packages={name: version}, facts=("python",), evidence=(_TAGS,),
         here=f"{name} {version}, Python {target.minor}",
     )  # fmt: skip

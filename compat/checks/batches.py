@@ -54,10 +54,10 @@ def judge(facts: Facts) -> Iterator[Finding]:
     if group is None or size is None or group < 2 or size % group == 0:
         return
     yield Finding(
-        rule="launch-grpo-batch-not-divisible", origin="surface", verdict="hit", severity="error", effect="crash",
+        rule="launch-grpo-batch-not-divisible", origin="surface",
         title=f"A batch of {size} completions cannot be divided into groups of {group} (num_generations)",
         why=f"trl {version} refuses to start: ValueError. The batch is {factors}.",
-        confidence="confirmed", packages={"trl": version}, facts=("workload",),
+        packages={"trl": version}, facts=("workload",),
         fixes=tuple(_fixes(numbers, processes, version, size, group)), evidence=(_EVIDENCE,),
         here=f"trl {version}, {processes} process{'es' if processes > 1 else ''}, {_GROUP} {group}"
         + ("" if _GROUP in numbers else " (the default)"),

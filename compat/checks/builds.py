@@ -115,13 +115,10 @@ def _overwritten(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule="build-nvidia-overwritten",
             origin="build",
-            verdict="hit",
             severity="warning",
-            effect="crash",
             title=f"{' and '.join(copy.name for copy in copies)} install the same file",
             why=f"All of them have nvidia/{file}, so torch loads the one that was installed last. If that is an older release "
             "than torch was built with, 'import torch' fails with an undefined symbol.",
-            confidence="confirmed",
             packages={copy.name: copy.version for copy in copies},
             facts=("build",),
             fixes=(
@@ -151,12 +148,9 @@ def _family(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule=f"build-{name}-flavour",
             origin="build",
-            verdict="hit",
             severity="error" if apart else "warning",
-            effect="crash",
             title=f"torch and {name} are built for different CUDA releases: {mine} and {theirs}",
             why=f"{name} compares them at import, or fails to load its own kernels: couldn't load custom C++ ops.",
-            confidence="confirmed",
             packages={"torch": stack.torch.version if stack.torch else None, name: copy.version},
             facts=("build",),
             fixes=(
@@ -233,12 +227,9 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule=f"build-{name}",
             origin="build",
-            verdict="hit",
             severity="warning" if only_trains(stack) else "error",
-            effect="crash",
             title=f"{name} {copy.version} does not match flashinfer-python {python.version}",
             why="The compiled kernels only work with one release of flashinfer-python, which compares versions at import.",
-            confidence="confirmed",
             packages={"flashinfer-python": python.version, name: copy.version},
             fixes=(
                 *((same,) if on_index else (remove, elsewhere_only)),
@@ -301,12 +292,9 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
         rule="build-bitsandbytes-cuda",
         origin="build",
         verdict="hit" if certain else "possible",
-        severity="error",
-        effect="crash",
         title=f"This bitsandbytes has no library for CUDA {cuda}",
         why=f"It loads the library for torch's CUDA release, and the wheel only contains those for "
         f"{', '.join(sorted(shipped, key=version_tuple))}. 4-bit and 8-bit layers and optimizers fail.",
-        confidence="confirmed",
         packages={"bitsandbytes": copy.version, **({"torch": stack.torch.version} if stack.torch else {})},
         facts=("build",) if stack.flavour.numbered else ("build", "accelerators"),
         missing=() if certain else ("build",),

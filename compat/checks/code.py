@@ -134,7 +134,7 @@ def _finding(
     path = each.file.path
     return Finding(
         rule=f"surface-{package}-{_short(each)}",
-        origin="surface", verdict="hit", severity="error" if each.sure else "warning", effect="crash", confidence="confirmed",
+        origin="surface", severity="error" if each.sure else "warning",
         title=_title(each, package, lacking, installed, nowhere=nowhere), why=_why(each, package, lacking, installed, known),
         packages=about, facts=("workload",), fixes=tuple(fixes),
         evidence=tuple(_evidence(each, package, lacking, installed, known)) if explained else (),
@@ -402,7 +402,7 @@ def _missing_module(top: str, file: CodeFile, line: int, environment: Environmen
     if here is not None:
         text, command = f"{here} {versions[here]} was installed without it: another release", f"pip install -U {here}"
     return Finding(
-        rule=f"missing-{name}", origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
+        rule=f"missing-{name}", origin="surface",
         title=f"{os.path.basename(file.path)} imports {top}, which no installed package provides",
         why=f"The import is unconditional, so the script fails with ModuleNotFoundError: No module named '{top}'.",
         packages={name: versions.get(name)} if known or here else {}, facts=("workload",),

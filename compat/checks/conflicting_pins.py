@@ -121,11 +121,11 @@ def _finding(name: str, stated: list[_Stated], fix: str, mask: int, contexts: Co
     decisive = () if holding else decisive_facts(contexts.platforms_of(mask), contexts.platforms_of(contexts.all))
     texts = [each.text for each in stated]
     yield Finding(
-        rule="requirements-conflict", origin="metadata", verdict="hit" if holding else "possible", severity="error",
+        rule="requirements-conflict", origin="metadata", verdict="hit" if holding else "possible",
         effect="install", title=f"{name} is required as {texts[0]} and as {texts[1]}: the requirements cannot be resolved",
         why="No version satisfies both. pip fails with ResolutionImpossible, uv with unsatisfiable requirements; "
         "conda cannot solve the environment.",
-        confidence="confirmed", packages={name: " and ".join(texts)}, missing=decisive, unknown=decisive, selections=labels,
+        packages={name: " and ".join(texts)}, missing=decisive, unknown=decisive, selections=labels,
         fixes=(Fix(kind="pin", package=name, text=fix),), evidence=(_EVIDENCE,),
         here=", ".join(f"{name}{each.text} ({each.place})" for each in stated),
         location=Location(stated[1].file, stated[1].line),

@@ -120,8 +120,8 @@ class Comparison:
         more = len(ordered) - len(shown)
         command = self.command(ordered[-1].text, nodes) if self.command else None
         return Finding(
-            rule=f"fleet-{self.name}", origin="fleet", verdict="hit", severity=self.severity, effect=self.effect,
-            title=self.title, why=self.why, confidence="confirmed", packages=dict.fromkeys(self.packages), facts=self.facts,
+            rule=f"fleet-{self.name}", origin="fleet", severity=self.severity, effect=self.effect,
+            title=self.title, why=self.why, packages=dict.fromkeys(self.packages), facts=self.facts,
             fixes=(Fix(self.kind, package=self.packages[0] if self.packages else None, text=self.fix, command=command),),
             here="; ".join(shown) + (f"; and {more} more values" if more else ""),
         )  # fmt: skip

@@ -69,8 +69,6 @@ def _torch(stack: Stack) -> Iterator[Finding]:
         rule="build-torch-gpu",
         origin="build",
         verdict="hit" if certain else "possible",
-        severity="error",
-        effect="crash",
         title=f"This torch has no code for {name_and_code(device)}",
         why=f"torch {stack.release} for CUDA {build.cuda} is compiled for {compiled}, without PTX that the driver could "
         f"compile. Every kernel fails: no kernel image is available for execution on the device.",
@@ -161,7 +159,6 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
         title=f"This torch is a CPU-only build, but the target has {what}",
         why="torch.cuda.is_available() is False, everything runs on the CPU, and extensions compiled for CUDA cannot be "
         "loaded.",
-        confidence="confirmed",
         packages={"torch": stack.torch.version, **{each.name: each.version for each in compiled}},
         facts=("build", *(("accelerators",) if gpus else ())),
         missing=() if certain else ("build",),
@@ -188,14 +185,10 @@ def _extension(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         yield Finding(
             rule=f"build-{copy.name}-gpu",
             origin="build",
-            verdict="hit",
-            severity="error",
-            effect="crash",
             title=f"This {copy.name} has no code for {name_and_code(device)}",
             why=f"The wheel of {copy.name} {public_version(copy.version or '')} is compiled for {compiled}. Its kernels fail: "
             f"no kernel "
             "image is available for execution on the device.",
-            confidence="confirmed",
             packages={copy.name: copy.version},
             facts=("accelerators",),
             fixes=tuple(_other_release(stack, copy, device)),
@@ -268,13 +261,10 @@ def _triton(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule="build-triton-gpu",
             origin="build",
-            verdict="hit",
             severity="error" if certain else "warning",
-            effect="crash",
             title=f"Triton {copy.version} cannot compile for {name_and_code(device)}",
             why="Triton assembles kernels with the ptxas in its wheel, which does not support the architecture: Value "
             f"'sm_{number}a' is not defined for option 'gpu-name'.",
-            confidence="confirmed",
             packages={"triton": copy.version, **{each: _version(stack, each) for each in users}},
             facts=("accelerators",),
             fixes=tuple(fixes),
@@ -316,14 +306,12 @@ def _precision(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule=f"precision-{asked}",
             origin="build",
-            verdict="hit",
             severity="warning" if emulated else "error",
             effect="slow" if emulated else "crash",
             title=f"{name} has no {asked}: this needs compute capability {least} ({architecture})",
             why="torch emulates it slowly where it can; Trainer, vLLM and most kernels reject it."
             if emulated
             else "The hardware does not support it, and libraries refuse to start.",
-            confidence="confirmed",
             packages={} if engine is None else {engine.name: engine.version},
             facts=("accelerators", "workload"),
             fixes=(

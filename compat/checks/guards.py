@@ -144,7 +144,7 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
     unknown = () if runs else tuple(dict.fromkeys(f"workload.{each.partition('=')[0]}" for each in row.reach))
     return Finding(
         rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if runs else "possible",
-        severity="error" if raised else "warning", effect="crash", confidence="confirmed",
+        severity="error" if raised else "warning",
         title=f"{copy.name} {copy.version} {does}: {message}",
         why=_why(row, copy, place, by),
         packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},

@@ -46,10 +46,10 @@ def _vendor(stack: Stack, image: str) -> Iterator[Finding]:
         return
     platform, other = ("ROCm", "CUDA") if built == "amd" else ("CUDA", "ROCm")
     yield Finding(
-        rule="image-vendor", origin="build", verdict="hit", severity="error", effect="slow",
+        rule="image-vendor", origin="build", effect="slow",
         title=f"This image is built for {platform}, and {device_name(devices[0])} needs one for {other}",
         why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs, ROCm builds only AMD GPUs.",
-        confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "build"),
+        packages=_packages(stack, image), facts=("accelerators", "build"),
         fixes=(Fix("config", text=f"start from an image for {other}"),),
         evidence=(_ROCM,), here=f"{image}, {device_name(devices[0])}",
     )  # fmt: skip
@@ -68,11 +68,11 @@ def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
             continue
         first = ".".join(map(str, min(releases)))
         yield Finding(
-            rule="image-before-gpu", origin="build", verdict="hit", severity="warning", effect="crash",
+            rule="image-before-gpu", origin="build", severity="warning",
             title=f"This image is older than {name_and_code(device)}: its code needs CUDA {first}, the image has {toolkit}",
             why="Its torch has PTX, which the driver compiles when the program starts. Libraries and extensions without PTX "
             "fail: no kernel image is available for execution on the device.",
-            confidence="confirmed", packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
+            packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
             fixes=(Fix("config", text=f"{RELEASE} with CUDA {first} or newer"),),
             evidence=(_GUIDE,), here=f"{image}, {device_name(device)}",
         )  # fmt: skip
@@ -90,7 +90,7 @@ def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
     if branch is None or major_version(supported) < major_version(cuda) or not of_consumers(stack):
         return
     yield Finding(
-        rule="image-newer-than-driver", origin="build", verdict="possible", severity="warning", effect="crash",
+        rule="image-newer-than-driver", origin="build", verdict="possible", severity="warning",
         likelihood=_BY_RUNTIME, missing=("install",), unknown=("container",),
         title=f"This image has CUDA {cuda}, and the driver supports up to {supported}: consumer cards need {branch} or newer",
         why=f"The image contains NVIDIA's forward-compatibility libraries of CUDA {cuda}. Where the container runtime puts "

@@ -36,11 +36,11 @@ def _twice(environment: Environment) -> Iterator[Finding]:
         newest = next((version for version in reversed(versions) if ".dev" not in version), versions[-1])
         wanted = f"{name}=={newest}"
         yield Finding(
-            rule="installed-twice", origin="metadata", verdict="hit", severity="warning", effect="install",
+            rule="installed-twice", origin="metadata", severity="warning", effect="install",
             title=f"{name} is installed twice: {' and '.join(versions)}",
             why="An upgrade was interrupted, or two tools installed over each other. The files of both versions are mixed, "
             "and no version check can be trusted.",
-            confidence="confirmed", packages={name: " and ".join(versions)}, facts=("install",),
+            packages={name: " and ".join(versions)}, facts=("install",),
             fixes=(Fix(kind="pin", package=name, spec=f"=={newest}", text="remove both copies, then install one",
                        command=f'pip uninstall -y {name}; pip uninstall -y {name}; pip install "{wanted}"'),),
             evidence=(_DUPLICATES,), here=f"{name} {', '.join(versions)}",
@@ -54,10 +54,10 @@ def _shadowed(environment: Environment) -> Iterator[Finding]:
             continue
         others = ", ".join(f"{each.get('version')} in {each.get('path')}" for each in hidden)
         yield Finding(
-            rule="installed-shadowed", origin="metadata", verdict="hit", severity="info", effect="install",
+            rule="installed-shadowed", origin="metadata", severity="info", effect="install",
             title=f"{distribution.name} {distribution.version} hides another copy: {others}",
             why="Python imports the first copy on its path. A tool that looks elsewhere reports the other version.",
-            confidence="confirmed", packages={distribution.name: distribution.version}, facts=("install",),
+            packages={distribution.name: distribution.version}, facts=("install",),
             fixes=(Fix(kind="uninstall", package=distribution.name, text="remove the copy you do not want",
                        command=f"pip uninstall {distribution.name}"),),
             evidence=(_DUPLICATES,), here=f"{distribution.name} {distribution.version}",
@@ -68,20 +68,20 @@ def _driver(environment: Environment) -> Iterator[Finding]:
     state, version = environment.driver_state, environment.driver or "of unknown version"
     if state == "mismatched":
         yield Finding(
-            rule="driver-mismatched", origin="build", verdict="hit", severity="error", effect="crash",
+            rule="driver-mismatched", origin="build",
             title="The NVIDIA driver library and its kernel module have different versions",
             why="The driver was updated while the old kernel module was loaded. Every CUDA call fails until it is reloaded.",
-            confidence="confirmed", facts=("driver",),
+            facts=("driver",),
             fixes=(Fix(kind="driver", text="reboot, or unload and load the nvidia kernel modules", command="sudo reboot"),),
             evidence=(_DRIVER,), here=f"driver {version}",
         )  # fmt: skip
     elif state == "not-loaded":
         yield Finding(
-            rule="driver-not-loaded", origin="build", verdict="hit", severity="error", effect="crash",
+            rule="driver-not-loaded", origin="build",
             title="An NVIDIA driver is installed but not loaded: no GPU can be used",
             why="The driver library is installed, but its kernel module is not loaded (a kernel update without the module, "
                 "Secure Boot, or a container started without the device).",
-            confidence="confirmed", facts=("driver",),
+            facts=("driver",),
             fixes=(Fix(kind="driver", text="load the kernel module; in a container, pass the GPUs in (--gpus all)",
                        command="sudo modprobe nvidia && nvidia-smi"),),
             evidence=(_DRIVER,), here=f"driver {version}",
@@ -111,10 +111,10 @@ def _uncompiled(environment: Environment) -> Iterator[Finding]:
             fixes.insert(0, Fix("config", text=f"start from {better}, which has the CUDA compiler"))
         raised = "OSError: CUDA_HOME environment variable is not set" if copy.name == "flash-attn" else _UNBOUND
         yield Finding(
-            rule=NO_COMPILER, origin="build", verdict="hit", severity="error", effect="install",
+            rule=NO_COMPILER, origin="build", effect="install",
             title=f"{copy.name} is compiled during installation, but this image has no CUDA compiler (nvcc)",
             why=f"The index only has its source, and setup.py needs CUDA_HOME even if it would then find a wheel: {raised}.",
-            confidence="confirmed", packages={copy.name: copy.version}, facts=("install",), fixes=tuple(fixes),
+            packages={copy.name: copy.version}, facts=("install",), fixes=tuple(fixes),
             evidence=(_COMPILES[copy.name],), here=f"{copy.name} {copy.version or ''}".rstrip() + f", {image}",
         )  # fmt: skip
 
@@ -167,12 +167,10 @@ def _yanked(copy: Distribution, release: Published, package: Package) -> Finding
     return Finding(
         rule=f"yanked-{copy.name}",
         origin="release",
-        verdict="hit",
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} was yanked",
         why=f"Its authors yanked it from the index{reason}. Installers only use it if it is pinned.",
-        confidence="confirmed",
         packages={copy.name: copy.version},
         fixes=tuple(fixes),
         evidence=(_YANKING,),
@@ -195,11 +193,9 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
     yield Finding(
         rule=f"python-{copy.name}",
         origin="metadata",
-        verdict="hit",
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} does not support Python {python}",
-        confidence="confirmed",
         why=f"It declares Requires-Python {release.requires_python}; installers reject it.",
         packages={copy.name: copy.version},
         facts=("python",),
@@ -242,12 +238,10 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
     yield Finding(
         rule=f"wheels-{copy.name}",
         origin="release",
-        verdict="hit",
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} has no wheel for {here}",
         why="It has no source distribution either, so installers find no version for this Python and system.",
-        confidence="confirmed",
         packages={copy.name: copy.version},
         facts=("os",) if no_system else ("python",),
         fixes=tuple(fixes),
@@ -279,12 +273,10 @@ def _glibc(copy: Distribution, release: Published, package: Package, environment
     yield Finding(
         rule=f"glibc-{copy.name}",
         origin="build",
-        verdict="hit",
         severity="warning",
         effect="install",
         title=f"{copy.name} {release.version} has no wheel for glibc {glibc}: it needs {release.glibc}",
         why="Installers skip the wheels and build the source distribution, which takes long and often fails.",
-        confidence="confirmed",
         packages={copy.name: copy.version},
         facts=("glibc",),
         fixes=tuple(fixes),

@@ -286,7 +286,6 @@ def _finding(consumer: str, package: str, found: list[Row], installed: Mapping[s
     return Finding(
         rule=f"surface-{consumer}-{package}-later",
         origin="surface", verdict=verdict, severity="error" if told and first.tier == "E2" else "warning",
-        effect="crash", confidence="confirmed",
         title=f"{consumer} {here} {_asks(first)} {package} {there} does not have",
         why=f"{first.place}: the {fails} fails{', and this job reaches it' if told else ' if this code path runs'}."
         + said_of_others(found),
@@ -321,7 +320,7 @@ def of_imports(broken: Iterable[tuple[Row, tuple[str, ...]]], installed: Mapping
         here, there = installed[consumer], installed[package]
         yield Finding(
             rule=f"surface-{consumer}-{package}",
-            origin="surface", verdict="hit", severity="error", effect="crash", confidence="confirmed",
+            origin="surface",
             title=f"{consumer} {here} imports {first.what}, which {package} {there} does not have",
             why=_why(first, chains[id(first)]) + said_of_others(found),
             packages={consumer: here, package: there},

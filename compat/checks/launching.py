@@ -57,9 +57,9 @@ def _too_many(facts: Facts, work: Workload, processes: int) -> Iterator[Finding]
     if server:
         why = "The sizes of tensor, pipeline and data parallelism are multiplied; the server needs a GPU for each worker."
     yield Finding(
-        rule="launch-more-processes-than-gpus", origin="surface", verdict="hit", severity="error", effect="crash",
+        rule="launch-more-processes-than-gpus", origin="surface",
         title=f"{each} {what} are started{on}, but there {'is one GPU' if there == 1 else f'are {there} GPUs'}", why=why,
-        confidence="confirmed", packages={}, facts=("accelerators", "workload"),
+        packages={}, facts=("accelerators", "workload"),
         fixes=(Fix("launch", text=_advice(work, there, server=server)),), evidence=(_PARALLEL if server else _DEVICE,),
         here=f"{processes} {what}{f' on {nodes} nodes' if nodes > 1 else ''}, {there} GPU{'s' if there > 1 else ''}",
     )  # fmt: skip
@@ -77,11 +77,11 @@ def _two_precisions(work: Workload) -> Iterator[Finding]:
     place = _of_both(work)
     if place is not None:
         yield Finding(
-            rule="launch-fp16-and-bf16", origin="surface", verdict="hit", severity="error", effect="crash",
+            rule="launch-fp16-and-bf16", origin="surface",
             title="fp16 and bf16 are both on, and the training arguments accept only one of them",
             why="TrainingArguments, of which the configurations of trl are made, raises ValueError: At most one of fp16 and "
             "bf16 can be True, but not both.",
-            confidence="confirmed", packages={}, facts=("workload",),
+            packages={}, facts=("workload",),
             fixes=(Fix("config", text="keep bf16 on GPUs since Ampere (compute capability 8.0), otherwise fp16"),),
             evidence=(_PRECISION,), here=place,
         )  # fmt: skip

@@ -154,7 +154,7 @@ def judge_memory(memory: Memory, environment: Environment) -> Iterator[Finding]:
     where = f" on {least.devices} devices" if least.devices > 1 else ""
     text = f"{USES[fitting.use]} fits, by the same estimate" if fitting else "use more or larger GPUs, or a smaller model"
     yield Finding(
-        rule="memory-estimate", origin="estimate", verdict="hit", severity="warning", effect="memory",
+        rule="memory-estimate", origin="estimate", severity="warning", effect="memory",
         title=f"{USES[least.use][0].upper()}{USES[least.use][1:]} of this model is estimated not to fit",
         why="Weights, gradients, optimizer states, activations and the KV cache together are larger than a device's memory. "
         "This is an estimate; what libraries allocate in addition is not included.",

@@ -80,12 +80,9 @@ def _finding(package: str, version: str, found: Support, name: str | None, what:
     return Finding(
         rule="model-unsupported",
         origin="surface",
-        verdict="hit",
         severity="warning" if of_engine else "error",
-        effect="crash",
         title=f"{package} {version} does not have {what}" if name is None else f"{package} {version} does not support {name}",
         why=why if name is None else f"Models of this family need {what}. {why}",
-        confidence="confirmed",
         packages={package: version},
         facts=("workload",),
         fixes=tuple(nearest_fixes(package, version, found.having, found.known, f"supports {name or model}")),

@@ -39,11 +39,11 @@ def judge(listing: Listing) -> Iterator[Finding]:
         names = list(dict.fromkeys(entry.distribution.name for entry in entries))
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield Finding(
-            rule="requirements-not-in-index", origin="metadata", verdict="hit", severity="error", effect="install",
+            rule="requirements-not-in-index", origin="metadata", effect="install",
             title=f"{url.rstrip('/')} is the only index, and does not have {', '.join(names[:_SHOWN])}{more}",
             why="--index-url replaces the default index: pip finds no version of what torch's index does not have, "
             "unless it is installed already.",
-            confidence="confirmed", packages={entry.distribution.name: entry.distribution.version for entry in entries},
+            packages={entry.distribution.name: entry.distribution.version for entry in entries},
             fixes=(
                 Fix("config", text=f"write --extra-index-url {url} instead of --index-url"),
                 Fix("config", text="install torch, torchvision and torchaudio first, by their own command with this index"),

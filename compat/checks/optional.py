@@ -45,8 +45,8 @@ def _ignored(facts: Facts, name: str, severity: str, what: str) -> Iterator[Find
     least = least_available(_BY, by, name)
     if least is not None and key_of(other) < key_of(least):
         yield Finding(
-            rule=f"ignored-{_BY}-{name}", origin="guard", verdict="hit", severity=severity, effect="crash",
-            title=f"{_BY} {by} ignores {name} {other}: it uses {name}>={least}", confidence="confirmed",
+            rule=f"ignored-{_BY}-{name}", origin="guard", severity=severity,
+            title=f"{_BY} {by} ignores {name} {other}: it uses {name}>={least}",
             why=f"{_BY} takes an older {name} for not installed, so {what} ImportError.",
             packages={_BY: by, name: other}, facts=("workload",),
             fixes=(upgrade_to(name, least, f"the first release that {_BY} {by} uses"),), evidence=(_SOURCE,),

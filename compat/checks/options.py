@@ -212,8 +212,8 @@ def finding_of(option: Option, package: str, version: str, title: str, why: str,
     path, _, line = option.place.rpartition(":")
     location = Location(path, int(line)) if path and line.isdigit() else None
     return Finding(
-        rule=f"option-{package}-{option.name.lstrip('-').replace('_', '-')}", origin="surface", verdict="hit", severity="error",
-        effect="crash", confidence="confirmed", title=title, why=why, packages={package: version}, facts=("workload",),
+        rule=f"option-{package}-{option.name.lstrip('-').replace('_', '-')}", origin="surface",
+        title=title, why=why, packages={package: version}, facts=("workload",),
         fixes=fixes, here=f"{option.name}: {option.place}", location=location,
     )  # fmt: skip
 

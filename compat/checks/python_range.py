@@ -113,11 +113,11 @@ def _finding(listing: Listing, oldest: tuple[int, ...], found: list[_Unserved]) 
     told = ", ".join(f"{each.text} (Python {each.declares})" for each in found[:4])
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
     return Finding(
-        rule=RULE, origin="metadata", verdict="hit", severity="warning", effect="install",
+        rule=RULE, origin="metadata", severity="warning", effect="install",
         title=f"{key} admits Python {old}, for which there is no {first.text}{others}",
         why=f"{listing.requires_python} includes Python {old}. uv, Poetry and PDM resolve a project for every Python that it "
         f"admits, so that locking it fails: {told}{more}.",
-        confidence="confirmed", packages={each.entry.distribution.name: each.entry.distribution.version for each in found},
+        packages={each.entry.distribution.name: each.entry.distribution.version for each in found},
         facts=("python",), fixes=tuple(fixes), evidence=(_EVIDENCE,), here=f"{key} {listing.requires_python}",
         location=Location(listing.file, line),
     )  # fmt: skip

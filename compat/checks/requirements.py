@@ -234,8 +234,8 @@ def _marked(marker: str, environment: Environment) -> bool:
 def _missing(copy: Distribution, name: str, specifier: str) -> Finding:
     requirement = name + specifier
     return Finding(
-        rule=f"requires-{copy.name}-{name}", origin="metadata", verdict="hit", severity="warning", effect="crash",
-        title=f"{copy.name} {copy.version} requires {requirement}, which is not installed", confidence="confirmed",
+        rule=f"requires-{copy.name}-{name}", origin="metadata", severity="warning",
+        title=f"{copy.name} {copy.version} requires {requirement}, which is not installed",
         why=f"{copy.name} declares it in its metadata; code that needs it fails with ModuleNotFoundError.",
         packages={copy.name: copy.version, name: None},
         fixes=(Fix("pin", name, specifier or None, f"what {copy.name} requires", f'pip install "{requirement}"'),),
@@ -320,10 +320,10 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
     elif compiled:
         why = f"{asking} is compiled for that torch; another one cannot load its operators (operator does not exist)."
     return Finding(
-        rule=f"requires-{copy.name}-{other.name}", origin="metadata", verdict="hit",
+        rule=f"requires-{copy.name}-{other.name}", origin="metadata",
         severity="error" if refused or compiled else "warning", effect="crash" if refused or compiled else "install",
         title=f"{copy.name} {copy.version} requires {other.name}{specifier}, but {other.version} is installed",
-        why=why, confidence="confirmed", packages={copy.name: copy.version, other.name: other.version},
+        why=why, packages={copy.name: copy.version, other.name: other.version},
         fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
     )  # fmt: skip

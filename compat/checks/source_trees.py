@@ -52,8 +52,7 @@ def _finding(package: str, tree: SourceSurface, module: str, name: str | None, m
     what = f"{module}.{name}" if name else module
     place = _place(tree, module, name, eager)
     return Finding(
-        rule=f"surface-{package}-{other}", origin="surface", verdict="hit", severity="error", effect="crash",
-        confidence="confirmed",
+        rule=f"surface-{package}-{other}", origin="surface",
         title=f"{package} {tree.version} imports {what}, which {other} {there} does not have",
         why=f"{place} always runs when {package} is imported.",
         packages={package: tree.version.partition(" ")[0] or None, other: there.partition(" ")[0]}, facts=("install",),

@@ -192,13 +192,9 @@ def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -
     return Finding(
         rule=f"build-{copy.name}-torch",
         origin="build",
-        verdict="hit",
-        severity="error",
-        effect="crash",
         title=f"{copy.name} is compiled for another torch: {built}, not {stack.release}",
         why="torch's C++ ABI changes between releases. An extension compiled for another release fails to load (undefined "
         "symbol) or crashes.",
-        confidence="confirmed",
         packages={copy.name: copy.version, "torch": stack.torch.version if stack.torch else None},
         facts=("build",),
         fixes=(
@@ -307,12 +303,9 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         rule="build-torch-driver",
         origin="build",
         verdict="hit" if certain else "possible",
-        severity="error",
-        effect="crash",
         title=f"The driver is too old for this torch: CUDA {major_version(cuda)} needs {floor} or newer",
         why=f"torch {release} is built for CUDA {cuda}. Older drivers only work down to the minimum of each major release of "
         "CUDA. Below it, torch finds no GPU and reports that the NVIDIA driver is too old." + (_FORWARD if rescued else ""),
-        confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("driver", "build"),
         missing=missing,
@@ -351,13 +344,10 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
     yield Finding(
         rule="build-toolkit-driver",
         origin="build",
-        verdict="hit",
         severity="warning",
-        effect="crash",
         title=f"The driver is too old for the CUDA toolkit {toolkit}: it needs {floor} or newer",
         why="Programs that use the toolkit's libraries do not start if the driver is older than the minimum of that major "
         "release. In a container, the toolkit comes from the image and the driver from the host.",
-        confidence="confirmed",
         facts=("driver", "cuda_toolkit"),
         fixes=(
             Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"),
@@ -387,13 +377,10 @@ def _shadowed(stack: Stack) -> Iterator[Finding]:
         yield Finding(
             rule="build-library-path",
             origin="build",
-            verdict="hit",
             severity="warning",
-            effect="crash",
             title=f"LD_LIBRARY_PATH puts CUDA {version} libraries ahead of torch's own (CUDA {cuda})",
             why="The loader finds them first, and torch's libraries then miss symbols of the newer release, such as undefined "
             "symbol __nvJitLinkAddData.",
-            confidence="confirmed",
             packages={"torch": stack.torch.version},
             facts=("variables", "build"),
             fixes=(

@@ -81,7 +81,7 @@ def _conda_without_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator
         name, release = device_name(device), copy.version or copy.specifier or ""
         compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
         yield Finding(
-            rule="build-torch-gpu", origin="build", verdict="hit", severity="error", effect="crash",
+            rule="build-torch-gpu", origin="build",
             title=f"This torch has no code for {name_and_code(device)}",
             why=f"The builds in conda's pytorch channel for CUDA {cuda} are compiled for {compiled}, without PTX that the "
             f"driver could compile. Every kernel fails: no kernel image is available for execution on the device. The channel "
@@ -109,11 +109,11 @@ def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iter
         return
     device = device_name(devices[0])
     yield Finding(
-        rule="build-torch-vendor", origin="build", verdict="hit", severity="error", effect="slow",
+        rule="build-torch-vendor", origin="build", effect="slow",
         title=f"This torch is built for CUDA {cuda}, and {device} needs a build for ROCm",
         why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs. Conda's pytorch channel has no "
         "build for ROCm.",
-        confidence="confirmed", packages={"torch": copy.version}, facts=("accelerators", "build"),
+        packages={"torch": copy.version}, facts=("accelerators", "build"),
         fixes=(
             Fix(
                 "source-install", "torch", "", "the wheel for the host's ROCm, in an environment without conda's pytorch",
@@ -162,11 +162,9 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
         rule="build-torch-vendor",
         origin="build",
         verdict="hit" if certain else "possible",
-        severity="error",
         effect="slow",
         title=f"This torch is built for {platform}, and {device} needs a build for {other}",
         why="torch.cuda.is_available() is False: CUDA builds only see NVIDIA GPUs, ROCm builds only AMD GPUs.",
-        confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("accelerators", "build"),
         missing=() if certain else ("build",),
@@ -199,10 +197,10 @@ def _extensions_for_cuda(stack: Stack) -> Iterator[Finding]:
             continue  # an index of its own, which may have builds for ROCm
         device = device_name((stack.facts.accelerators() or ())[0])
         yield Finding(
-            rule=f"build-{name}-vendor", origin="build", verdict="hit", severity="error" if fix.kind == "config" else "warning",
-            effect="crash", title=f"The wheels of {name} on the index are for CUDA, and {device} needs a build for ROCm",
+            rule=f"build-{name}-vendor", origin="build", severity="error" if fix.kind == "config" else "warning",
+            title=f"The wheels of {name} on the index are for CUDA, and {device} needs a build for ROCm",
             why=f"{name} {copy.version} is published for NVIDIA GPUs only, and its extension cannot be loaded without CUDA.",
-            confidence="confirmed", packages={name: copy.version}, facts=("accelerators", "build"), fixes=(fix,),
+            packages={name: copy.version}, facts=("accelerators", "build"), fixes=(fix,),
             evidence=("https://pytorch.org/get-started/locally/",), here=f"{name} {copy.version}, {device}",
         )  # fmt: skip
 
@@ -234,12 +232,9 @@ def _no_code(stack: Stack) -> Iterator[Finding]:
         rule="build-torch-gfx",
         origin="build",
         verdict="hit" if known else "possible",
-        severity="error",
-        effect="crash",
         title=f"This torch has no code for {name}",
         why=f"The wheels of torch for ROCm {rocm} are compiled for {', '.join(targets)}. Kernels fail with 'HIP error: "
         "invalid device function', or the process ends.",
-        confidence="confirmed",
         packages={"torch": stack.torch.version},
         facts=("accelerators", "build", "variables"),
         missing=() if known else ("variables",),

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to
-from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
@@ -300,17 +300,12 @@ def of_new_function(error: RaisedError, facts: Facts) -> list[Finding]:
         return []
     last, since = found
     return [
-        Finding(
+        inferred(
             rule="symptom-new-function",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{function} of {package}, new in {since}, receives a different type of container",
             why=f"According to its published source, {last} does not have this function. What it receives, such as an "
             "attribute of a model's own "
             f"class, was written for an older {package}.",
-            confidence="reported",
             packages={package: here},
             fixes=(
                 downgrade_to(package, last, "the last release without it"),

@@ -161,7 +161,6 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         rule=f"symptom-{symptom.name}",
         origin="build",
         verdict="possible",
-        severity="error",
         effect=symptom.effect,
         title=_filled(symptom.title, groups if is_named else {**groups, "package": ""}),
         why=_filled(symptom.why, groups),

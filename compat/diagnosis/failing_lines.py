@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.interfaces.at_once import place_of
 from compat.interfaces.lines import lines
 from compat.model import Finding, Fix
@@ -110,16 +110,11 @@ def _finding(found: _ChangedLine, error: RaisedError) -> Finding:
     message = error.message.strip().partition("\n")[0][:160]
     later = next((fix.spec.removeprefix(">=") for fix in found.fixes if fix.kind == "upgrade" and fix.spec), None)
     changed = f"that {later} no longer has" if later else f"that is new in {having[0]}"
-    return Finding(
+    return inferred(
         rule="symptom-changed-line",
-        origin="surface",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{name} fails in a line {changed}: {message}",
         why=f"`{found.line}` in {where} is in {package} {span}, according to its published source. A release "
         "without it may have the fix, or may only have rewritten the line.",
-        confidence="reported",
         packages={package: found.version},
         fixes=found.fixes,
         here=location_text(error),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.changed_names import PLAIN, is_telling, of_one_package, releases_with_option
 from compat.diagnosis.contemporaries import written_for
-from compat.diagnosis.frame_packages import distribution_of_module, location_text, modules_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, modules_of, version_of
 from compat.diagnosis.missing_names import module_of_name
 from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.diagnosis.raised_messages import origin_of, span_of
@@ -191,7 +191,7 @@ def _older(package: str, first: str, text: str) -> Fix:
 
 
 def _finding(title: str, why: str, packages: dict[str, str | None], fixes: Collection[Fix], error: RaisedError) -> Finding:
-    return Finding(
-        rule="symptom-foreign-attribute", origin="surface", verdict="possible", severity="error", effect="crash", title=title,
-        why=why, confidence="reported", packages=packages, fixes=tuple(fixes), here=location_text(error),
+    return inferred(
+        rule="symptom-foreign-attribute", title=title,
+        why=why, packages=packages, fixes=tuple(fixes), here=location_text(error),
     )  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.interfaces.table import open_table, tracked
-from compat.model import normalized
+from compat.model import Finding, Fix, normalized
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
@@ -126,6 +127,25 @@ def module_of_frame(error: RaisedError) -> list[str]:
 
 def location_text(error: RaisedError) -> str:
     return f"the error on line {error.line} of the text"
+
+
+def inferred(
+    rule: str,
+    title: str,
+    why: str,
+    packages: Mapping[str, str | None],
+    fixes: tuple[Fix, ...],
+    here: str,
+    *,
+    origin: str = "surface",
+    facts: tuple[str, ...] = (),
+    evidence: tuple[str, ...] = (),
+) -> Finding:
+    """Build the finding for an error that was raised: the crash is certain, its cause is inferred from the message."""
+    return Finding(
+        rule=rule, origin=origin, verdict="possible", title=title, why=why,
+        confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
+    )  # fmt: skip
 
 
 def called_function(function: str, error: RaisedError) -> str | None:

@@ -95,8 +95,8 @@ def _finding(module: str, path: str, owner: str | None, error: RaisedError, fact
     what = f"the installed {owner}{f' {version}' if version else ''}" if owner else f"the module {module} of Python"
     file = path.replace("\\", "/").rpartition("/")[2] or f"{module}.py"
     return Finding(
-        rule=f"symptom-hidden-{owner or module}", origin="surface", verdict="hit", severity="error", effect="crash",
-        title=f"{path or f'A file {file}'} hides {what}", confidence="confirmed",
+        rule=f"symptom-hidden-{owner or module}", origin="surface",
+        title=f"{path or f'A file {file}'} hides {what}",
         why=f"Python looks in the folder of the script, and in those on PYTHONPATH, first: 'import {module}' finds {file} "
         "there, in every package that imports it.",
         packages={} if owner is None else {owner: version}, facts=(),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.checks.installation import INSTEAD
-from compat.diagnosis.frame_packages import distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
@@ -44,16 +44,12 @@ def find_missing_file(error: RaisedError, facts: Facts) -> list[Finding]:
     version = version_of(name, facts)
     inner = match["inner"].replace("\\", "/")
     return [
-        Finding(
+        inferred(
             rule="symptom-missing-file",
             origin="build",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"The installation of {name} lacks {match['module']}/{inner}",
             why=f"{name} reads a file in its own folder. Either its release, or the commit that was built, was packaged "
             "without that file, or the installation was interrupted or mixed with another one.",
-            confidence="reported",
             packages={name: version},
             facts=("install",),
             fixes=(
@@ -80,16 +76,12 @@ def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding])
     compiled = name in WITH_KERNELS
     parts = "was built for another GPU, Python, torch or CUDA, or cannot find its libraries" if compiled else "is broken"
     return [
-        Finding(
+        inferred(
             rule="symptom-not-importable",
             origin="build",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{name} cannot be imported",
             why=f"It is not installed, or its import fails because {name} or something that it needs {parts}. The message "
             "hides the error of the import.",
-            confidence="reported",
             packages={name: version},
             facts=("install", "build"),
             fixes=(
@@ -189,12 +181,9 @@ def of_other_systems(name: str, system: str) -> Finding | None:
     return Finding(
         rule=f"wheels-{name}",
         origin="release",
-        verdict="hit",
-        severity="error",
         effect="install",
         title=f"No release of {name} has a wheel for {SYSTEMS[system]}",
         why=f"The index has wheels for {' and '.join(others)}, and no source that installers could build.",
-        confidence="confirmed",
         packages={name: None},
         facts=("os",),
         fixes=tuple(fixes),
@@ -249,12 +238,10 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
         rule=f"wheels-{name}",
         origin="release",
         verdict="hit" if here is not None else "possible",
-        severity="error",
         effect="install",
         title=f"{which} has no wheel for {on}, and building it fails",
         why="Without a matching wheel, installers compile the source, which needs the project's compilers and libraries. "
         "Compiler errors are only a consequence.",
-        confidence="confirmed",
         packages={name: here},
         facts=("python",),
         fixes=tuple(fixes),

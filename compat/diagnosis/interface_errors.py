@@ -18,6 +18,7 @@ from compat.diagnosis.frame_packages import (
     called_function,
     calling_package,
     distribution_of_module,
+    inferred,
     innermost_packages,
     location_text,
     module_of_frame,
@@ -230,16 +231,12 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     if version is None or known is None or known.lacked_by(version):
         return []
     return [
-        Finding(
+        inferred(
             rule="symptom-mixed-installation",
             origin="build",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{owner} mixes files of two releases: its own code cannot find {known.what}",
             why=f"{owner} {version} has it, according to its published source. Files of another release were left behind by an "
             "installation over the old one, or another copy comes first on the path.",
-            confidence="reported",
             packages={owner: version},
             facts=("install",),
             fixes=(
@@ -397,11 +394,8 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
             rule=INTERFACE,
             origin="surface",
             verdict="hit" if _is_sure(known, version, error) else "possible",
-            severity="error",
-            effect="crash",
             title=known.title,
             why=known.sentence(),
-            confidence="confirmed",
             packages={name: version_of(name, facts) for name in dict.fromkeys((asking or known.package, known.package))},
             fixes=tuple(fixes),
             here=location_text(error),
@@ -419,15 +413,10 @@ def _newer(asking: str, owner: str, member: str, facts: Facts) -> Fix:
 def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
     """Return a finding for a name that the listed release has: the error is from another release of the package."""
     other = f"release than {known.package} {version}"
-    return Finding(
+    return inferred(
         rule="symptom-another-copy",
-        origin="surface",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{known.title}: the code that failed is from another {other}",
         why=f"{known.sentence()} {ELSEWHERE} A development build may lack it as well.",
-        confidence="reported",
         packages={known.package: version},
         facts=("install",),
         fixes=(FIND_IT, *known.fixes(None)),
@@ -475,8 +464,6 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         rule=INTERFACE,
         origin="surface",
         verdict="hit" if sure else "possible",
-        severity="error",
-        effect="crash",
         title=f"{start} {action}, but {lacks}",
         why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
         confidence="confirmed" if sure else "reported",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compat.checks.fix_commands import upgrade_to
 from compat.checks.torch_build import INDEX, major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
-from compat.diagnosis.frame_packages import distribution_in, version_of
+from compat.diagnosis.frame_packages import distribution_in, inferred, version_of
 from compat.diagnosis.loader import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
@@ -25,7 +25,6 @@ from compat.diagnosis.loader import (
     of_torch,
     only_extension,
     packages_in,
-    question,
     without_reason,
 )
 from compat.model import Finding, Fix
@@ -124,8 +123,9 @@ def _linked(message: str, where: str, error: RaisedError | None, facts: Facts) -
 
 def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
     name = names[0] if names else None
-    return question(
+    return inferred(
         rule="symptom-driver-too-old",
+        origin="build",
         title=f"The NVIDIA driver has no {symbol}, which {name or library} calls",
         why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers "
         "lack; a compatibility library or a stub on the path has the same effect.",
@@ -143,8 +143,9 @@ def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, fac
 
 def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
     function = re.match(r"_Z\d{1,3}(\w+?)(?:RK?N|N2at)", symbol)
-    return question(
+    return inferred(
         rule="symptom-own-symbol",
+        origin="build",
         title=f"{name} was built without a kernel of its own that it calls"
         + (f": {function[1]}" if function is not None else ""),
         why="The missing symbol is a function of the extension itself, not of torch. Its source was left out of the build, "
@@ -161,8 +162,9 @@ def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
 
 
 def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Sequence[str] = ()) -> Finding:
-    return question(
+    return inferred(
         rule="symptom-nvjitlink",
+        origin="build",
         title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} requires",
         why="The loader found a library of an older CUDA release first: in LD_LIBRARY_PATH, in the conda environment, or in a "
         "second nvidia package.",
@@ -220,8 +222,9 @@ def _library(message: str, where: str, error: RaisedError | None, facts: Facts) 
                 "pip uninstall -y opencv-python && pip install opencv-python-headless",
             )
         )
-    return question(
+    return inferred(
         rule="symptom-system-library",
+        origin="build",
         title=f"lib{name}.so, which {asking or 'an extension'} needs, is not installed",
         why="It is a system library that wheels do not include; slim images leave it out.",
         packages={asking: version_of(asking, facts)} if asking else {},
@@ -235,8 +238,9 @@ def _library(message: str, where: str, error: RaisedError | None, facts: Facts) 
 def _rocm_library(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
     asking = next((each for each in about if each != "torch"), None)
     rocm = f"ROCm {release}" if name == "amdhip64" and release else "another release of ROCm"
-    return question(
+    return inferred(
         rule="symptom-rocm-library",
+        origin="build",
         title=f"{asking or 'A package'} is compiled for {rocm}, but the libraries of that release are not installed",
         why=f"It is linked to lib{name}.so{'.' * bool(release)}{release}. The numbers of ROCm's libraries change with its "
         "major releases; the wheels of torch from its own index bring theirs, others use the libraries in /opt/rocm.",
@@ -254,8 +258,9 @@ def _rocm_library(name: str, release: str, about: Sequence[str], where: str, fac
 
 def _tensorrt(name: str, release: str, about: Sequence[str], where: str, facts: Facts) -> Finding:
     asking, spec = next(iter(about), None), f"=={release}.*" if release else None
-    return question(
+    return inferred(
         rule="symptom-tensorrt-library",
+        origin="build",
         title=f"{asking or 'A package'} is compiled for TensorRT {release}, whose libraries are not found".replace("  ", " "),
         why=f"lib{name}.so{'.' * bool(release)}{release} comes with TensorRT; the number is its major release. NVIDIA's "
         "containers have it, and the distribution tensorrt installs it.",
@@ -274,8 +279,9 @@ def _tensorrt(name: str, release: str, about: Sequence[str], where: str, facts: 
 def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
     """Only builds of torch with CUDA have these libraries, so the extension was compiled for one of them."""
     name = names[0] if names else None
-    return question(
+    return inferred(
         rule="symptom-cpu-only-torch",
+        origin="build",
         title=f"{name or 'An extension'} is compiled for a torch with CUDA, but this torch has no lib{library}.so",
         why="The installed torch is a CPU-only build, or not the one the extension was compiled for.",
         packages={each: version_of(each, facts) for each in (*names[:1], "torch")},
@@ -300,8 +306,9 @@ def _cuda_library(name: str, release: str, about: Sequence[str], where: str, fac
     asking = about[0] if about else None
     library = f"lib{name}.so.{release}".rstrip(".")
     cudnn = f"cuDNN {release}" if name == "cudnn" and release else None
-    return question(
+    return inferred(
         rule=_NO_CUDA,
+        origin="build",
         title=f"{asking or 'A package'} is linked to {f'CUDA {of_cuda}' if of_cuda else cudnn or library}, but those "
         "libraries are not installed",
         why=f"Its wheel was built for another major release of {'cuDNN' if cudnn else 'CUDA'} than the one that is installed. "
@@ -367,8 +374,9 @@ def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -
     shown = f"{names[0]} needs" if names else "A wheel needs"
     older = tuple(_older_wheel(names, match["what"], match["least"], facts))
     if match["what"] == "GLIBC":
-        return question(
+        return inferred(
             rule="symptom-glibc",
+            origin="build",
             title=f"{shown} glibc {match['least']}, but this system has an older one",
             why="Its binaries were built on a newer Linux distribution; pip cannot upgrade glibc.",
             packages={name: version_of(name, facts) for name in names[:1]},
@@ -390,8 +398,9 @@ def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -
             here=where,
         )
     compiler = _COMPILERS.get(f"{match['what']}_{match['least']}")
-    return question(
+    return inferred(
         rule="symptom-glibcxx",
+        origin="build",
         title=f"{shown} {match['what']}_{match['least']}, but an older libstdc++ is found first",
         why="The loader finds conda's or the system's libstdc++ before a newer one."
         + (f" That version comes with {compiler}." if compiler else ""),

@@ -5,11 +5,18 @@ and the form of the findings.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import loading
-from compat.diagnosis.frame_packages import distribution_in, distribution_of_module, innermost_packages, package_of, version_of
+from compat.diagnosis.frame_packages import (
+    distribution_in,
+    distribution_of_module,
+    inferred,
+    innermost_packages,
+    package_of,
+    version_of,
+)
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 from compat.rules.facts import Facts
@@ -202,8 +209,9 @@ def without_reason(message: str, where: str, error: RaisedError | None, facts: F
     if not names:
         return None
     module = ".".join((*parts[:-1], parts[-1].partition(".")[0]))
-    return question(
+    return inferred(
         rule="symptom-extension-not-loaded",
+        origin="build",
         title=f"{module}, a compiled part of {names[0]}, cannot be loaded; the text ends before the reason",
         why="The loader's message begins with the path of the library. What follows it is missing here: usually a symbol that "
         "the installed torch does not have, or a library of another CUDA release.",
@@ -221,23 +229,6 @@ def without_reason(message: str, where: str, error: RaisedError | None, facts: F
 
 LOADER = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 TORCH = "https://pytorch.org/docs/stable/cpp_index.html"
-
-
-def question(
-    rule: str,
-    title: str,
-    why: str,
-    packages: Mapping[str, str | None],
-    facts: tuple[str, ...],
-    fixes: tuple[Fix, ...],
-    evidence: tuple[str, ...],
-    here: str,
-) -> Finding:
-    """Build the finding for a loader's message: the crash is certain, the cause is inferred from the library's name."""
-    return Finding(
-        rule=rule, origin="build", verdict="possible", severity="error", effect="crash", title=title, why=why,
-        confidence="reported", packages=packages, facts=facts, fixes=fixes, evidence=evidence, here=here,
-    )  # fmt: skip
 
 
 def importing(error: RaisedError | None) -> list[str]:
@@ -279,8 +270,9 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
         fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
     else:
         fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
-    found = question(
+    found = inferred(
         rule="symptom-undefined-symbol",
+        origin="build",
         title=f"{name} is compiled for a torch other than the installed one",
         why=" ".join(why),
         packages={each: version_of(each, facts) for each in (name, "torch")},

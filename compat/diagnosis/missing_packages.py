@@ -13,6 +13,7 @@ from compat.checks.requirements import unmet_markers
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     distribution_of_module,
+    inferred,
     location_text,
     modules_of,
     package_of,
@@ -72,16 +73,11 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
         text, command = f"{text}; python -c 'import {module}' shows why it fails", f"pip install --no-build-isolation {owner}"
     install = Fix("pin", owner, None, text, command)
     return [
-        Finding(
+        inferred(
             rule="symptom-optional-import",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{name} comes from {state}",
             why=f"{asking or 'The code'} imports it only if {owner} has it, and uses it in any case."
             + (f" {known.what} is in {owner} {known.span}. {known.sentence()}" if known is not None else ""),
-            confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, owner) if each},
             fixes=tuple(known.fixes(version)) if known is not None else (install,),
             evidence=(_DEPENDENCIES,),
@@ -117,16 +113,11 @@ def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]
         return []
     asking = distribution_of_module(package)
     return [
-        Finding(
+        inferred(
             rule="symptom-undefined-name",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{asking} uses {name}, which its code did not define or import",
             why="Either an optional import failed, or the code is derived from that of a package whose release has changed "
             "since. Both depend on releases, not on the program that runs.",
-            confidence="reported",
             packages={asking: version_of(asking, facts)},
             fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
             evidence=(_DEPENDENCIES,),
@@ -163,15 +154,10 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     if version and spec and not meets(version, spec):
         there = f" It is in the releases {spec}; {version} is installed."
     return [
-        Finding(
+        inferred(
             rule="symptom-not-installed",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{module} cannot be imported, and {who}",
             why=f"The package {name} provides it.{there}",
-            confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
             fixes=(fix,),
             evidence=(_DEPENDENCIES,),
@@ -208,17 +194,12 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
     version = version_of(name, facts)
     there = f" Release {version} is listed as installed, so another environment was running." if version else ""
     return [
-        Finding(
+        inferred(
             rule="symptom-no-metadata",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{name} is not installed: {'the code' if asking in (None, name) else asking} asks for its version",
             why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, was "
             "installed under "
             f"another name, or the module was only copied there.{there}",
-            confidence="reported",
             packages={each: version_of(each, facts) for each in (asking, name) if each},
             fixes=(Fix("pin", name, None, f"installs {name}", f"pip install {name}"),),
             evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
@@ -230,16 +211,12 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
 def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
     name = EXTENSIONS[module]
     build = f"pip install --no-build-isolation --force-reinstall --no-deps --no-cache-dir {name}"
-    return Finding(
+    return inferred(
         rule="symptom-no-extension",
         origin="build",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{module}, the compiled part of {name}, is not installed",
         why="The package was installed without it: built without a CUDA toolkit, or from a wheel for another Python, torch or "
         "platform.",
-        confidence="reported",
         packages={name: version_of(name, facts)},
         facts=("build", "install"),
         fixes=(

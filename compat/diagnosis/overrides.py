@@ -20,6 +20,7 @@ from compat.diagnosis.changed_names import (
 from compat.diagnosis.contemporaries import published_after
 from compat.diagnosis.frame_packages import (
     distribution_of_module,
+    inferred,
     innermost_packages,
     location_text,
     modules_of,
@@ -286,8 +287,6 @@ def _override(
         rule="symptom-override",
         origin="surface",
         verdict="possible",
-        severity="error",
-        effect="crash",
         title=title,
         why=why,
         confidence=confidence,
@@ -357,16 +356,11 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
         fixes.append(Fix("downgrade", package, spec, text, f'pip install "{package}{spec}"'))
         fixes.reverse()
     return [
-        Finding(
+        inferred(
             rule="symptom-expected-object",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{package} calls {owner}.{lack.name}(), but got {_with_article(lack.owner)}",
             why=f"According to its published source, {package} {since} added this method of {owner}. Code written for an older "
             f"{package} passes or returns {_with_article(lack.owner)} where newer releases expect {_with_article(owner)}.",
-            confidence="reported",
             packages={package: here},
             fixes=tuple(fixes),
             evidence=(_DOCUMENTATION,) if package == "transformers" else (),

@@ -179,7 +179,7 @@ def _finding(
     see: str = "https://huggingface.co/docs/transformers/custom_models",
 ) -> Finding:  # fmt: skip
     return Finding(
-        rule="symptom-own-code", origin="surface", verdict="hit" if sure else "possible", severity="error", effect="crash",
+        rule="symptom-own-code", origin="surface", verdict="hit" if sure else "possible",
         title=title, why=why, confidence="confirmed" if sure else "reported", packages=packages, fixes=fixes, evidence=(see,),
         here=location_text(error),
     )  # fmt: skip

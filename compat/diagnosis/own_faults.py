@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.failing_lines import releases_without_line
-from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, inferred, location_text, package_of, version_of
 from compat.model import Finding, Fix
 from compat.tables.declared import open_declared
 from compat.versions import is_final, is_version, key_of
@@ -62,16 +62,11 @@ def _finding(at: int, what: str, error: RaisedError, facts: Facts) -> list[Findi
     version = version_of(package, facts)
     place = f"{frame.file.replace(chr(92), '/').rpartition('-packages/')[2]}, line {frame.line}" if frame.line else frame.file
     return [
-        Finding(
+        inferred(
             rule="symptom-own-fault",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{package}{f' {version}' if version else ''} {what}: a fault of the release",
             why=f"The line is {place}{f', in {frame.function}' if frame.function else ''}; no other package takes part. An"
             " option or an input that few use may lead there: avoid it, or try another release.",
-            confidence="reported",
             packages={package: version},
             fixes=releases_without_line(error.frames[: at + 1], package, version)
             or tuple(_neighbours(package, version))

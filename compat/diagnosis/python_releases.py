@@ -90,7 +90,6 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         fixes.insert(0 if removed else 1, newer)
     return Finding(
         rule="symptom-python-release", origin="surface", verdict="hit" if isinstance(python, str) else "possible",
-        severity="error", effect="crash", confidence="confirmed",
         title=f"{who} uses {lack.what} of the standard library, which "
         + (f"Python {release} removed" if removed else f"has it since Python {release}"),
         why=f"{who} was written for a different Python than the running "
@@ -109,8 +108,8 @@ def _numpy(name: str, asking: str | None, where: str, facts: Facts) -> Finding |
     older = Fix("downgrade", "numpy", f"<{release}", f"still has numpy.{name}", f'pip install "numpy<{release}"')
     newer = Fix("upgrade", asking, None, "a release that supports this NumPy", f"pip install -U {asking}")
     return Finding(
-        rule="symptom-numpy-name", origin="surface", verdict="hit" if version is not None else "possible", severity="error",
-        effect="crash", confidence="confirmed", title=f"{who} uses numpy.{name}, which NumPy {release} removed",
+        rule="symptom-numpy-name", origin="surface", verdict="hit" if version is not None else "possible",
+        title=f"{who} uses numpy.{name}, which NumPy {release} removed",
         why=f"{who} was written for an older NumPy.",
         packages={**({asking: version_of(asking, facts)} if asking else {}), "numpy": version},
         fixes=(newer, older) if asking else (older,), evidence=(_MIGRATION,), here=where,
@@ -162,7 +161,7 @@ def of_language(error: RaisedError, facts: Facts) -> list[Finding]:
         return [
             Finding(
                 rule="symptom-python-feature", origin="surface", verdict="possible" if known is None else "hit",
-                severity="error", effect="crash", confidence="confirmed" if known else "reported",
+                confidence="confirmed" if known else "reported",
                 title=f"{who} uses {feature}, which Python has since {release}",
                 why=f"{who} was written for a newer Python than the running one{f' ({known})' if known else ''}.",
                 packages={asking: version_of(asking, facts)} if asking else {}, facts=("python",), fixes=tuple(fixes),

@@ -227,7 +227,6 @@ def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messag
         effect="crash" if template.kind == "raise" else "wrong-result",
         title=f"{template.package}: {_shortened(message)}",
         why=_why(seen, known_in_words(conditions, facts)),
-        confidence="confirmed",
         packages={name: version_of(name, facts) for name in dict.fromkeys(about)},
         facts=tuple(dict.fromkeys((*(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF), *of_text))),
         fixes=tuple(_fixes(seen, message, wanted, facts, messages)),

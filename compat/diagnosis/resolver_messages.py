@@ -63,12 +63,9 @@ def _finding(rule: str, title: str, why: str, packages: dict[str, str | None], f
     return Finding(
         rule=rule,
         origin="release",
-        verdict="hit",
-        severity="error",
         effect="install",
         title=title,
         why=why,
-        confidence="confirmed",
         packages=packages,
         facts=(of.get("fact", "install"),),
         fixes=tuple(fixes),

@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
-from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.frame_packages import inferred, version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import Experience, Wanted, experiences_in, meets, nameless_in, wanted_in
@@ -177,16 +177,12 @@ def met_requirements(error: RaisedError, facts: Facts) -> list[Finding]:
 def _met(wanted: Wanted, there: str, line: int) -> Finding:
     name = wanted.name
     show = f"import importlib.metadata as m, sys; print(sys.executable, m.version('{name}'))"
-    return Finding(
+    return inferred(
         rule="symptom-requirement-met",
         origin="metadata",
-        verdict="possible",
-        severity="error",
-        effect="crash",
         title=f"{name}{wanted.specifier} is required, and {there} is installed, but the process that failed did not see it",
         why="Packages look up what is installed once, when they are imported: a release that was installed into a running "
         "notebook or server counts after a restart. Otherwise another Python or another environment was running.",
-        confidence="reported",
         packages={name: there},
         facts=("install",),
         fixes=(
@@ -206,12 +202,10 @@ def _finding(wanted: Wanted) -> Finding:
         rule=STATED,
         origin="metadata",
         verdict="possible" if there is None or not spec else "hit",
-        severity="error",
         effect="install" if wanted.by_version or of_python else "crash",
         title=f"{asked}, but {there} is installed" if there else asked,
         why=(wanted.by or "A package")
         + (" declares this; resolvers reject other versions." if wanted.by_version else " checks this itself, at run time."),
-        confidence="confirmed",
         packages={
             **({} if of_python else {name: there}),
             **({wanted.by: wanted.by_version} if wanted.by and wanted.by != name else {}),
@@ -272,7 +266,6 @@ def _experience_finding(experience: Experience, words: str, facts: Facts) -> Fin
         origin="release",
         verdict="possible",
         severity="warning",
-        effect="crash",
         title=f"The report says that {', and that '.join(filter(None, (good, bad)))}",
         why="This is what a user observed; nothing else confirms it.",
         confidence="reported",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
-from compat.diagnosis.frame_packages import location_text, modules_of, version_of
+from compat.diagnosis.frame_packages import inferred, location_text, modules_of, version_of
 from compat.diagnosis.missing_names import modules_of_name
 from compat.diagnosis.python_messages import MEMBER, Lack
 from compat.interfaces.source.records import Class
@@ -30,17 +30,12 @@ def of_unfinished_object(lack: Lack, error: RaisedError, facts: Facts) -> list[F
     if not all(_sets(package, version, module, lack) for version in (*table.versions[::-12], table.versions[0])):
         return []
     return [
-        Finding(
+        inferred(
             rule="symptom-unfinished-object",
-            origin="surface",
-            verdict="possible",
-            severity="error",
-            effect="crash",
             title=f"{lack.owner} sets {lack.name} itself, but the method that does so has not run for this object",
             why=f"Every analyzed release of {package} has a method that sets {lack.what}. If __init__ failed before that, the "
             "error that ended it is printed further up, and this message often comes from __del__. Otherwise the object was "
             "not prepared for what needs it, such as a feature that is not enabled.",
-            confidence="reported",
             packages={package: version_of(package, facts)},
             fixes=(Fix("config", text="look for an error above this message, and give the text from its first traceback on"),),
             evidence=(_CLASSES,),

@@ -79,5 +79,5 @@ def test_a_question_and_a_finding_without_a_choice_stay_as_they_are() -> None:
         Fix("upgrade", "trl", ">=0.23", "t", 'pip install "trl>=0.23"'),
         Fix("pin", "peft", "==0.1", "t", 'pip install "peft==0.1"'),
     )
-    possible = Finding("r", "rule", "possible", "error", "crash", "t", "w", "confirmed", fixes=fixes)
+    possible = Finding("r", "rule", "t", "w", "possible", fixes=fixes)
     assert with_ranked_fixes((possible,), INSTALLED, MATRIX) == (possible,)

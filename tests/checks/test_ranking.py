@@ -13,7 +13,7 @@ from compat.rules.loader import rule_of
 
 
 def question(rule: str, *unknown: str, verdict: str = "possible") -> Finding:
-    return Finding(rule, "rule", verdict, "error", "crash", "t", "w", "confirmed", unknown=unknown)
+    return Finding(rule, "rule", "t", "w", verdict, unknown=unknown)
 
 
 def test_every_further_unknown_fact_makes_it_less_likely() -> None:
@@ -54,7 +54,7 @@ def test_a_question_that_needs_more_facts_than_one_that_is_asked_waits_for_its_a
 
 def test_a_remark_on_a_release_alone_is_counted_unless_it_is_wanted() -> None:
     def remark(rule: str, origin: str = "rule", severity: str = "info", **more: tuple[str, ...]) -> Finding:
-        return Finding(rule, origin, "hit", severity, "crash", "t", "w", "confirmed", packages={"a": "1"}, **more)
+        return Finding(rule, origin, "t", "w", "hit", severity, packages={"a": "1"}, **more)
 
     shown = (remark("variable", facts=("variables",)), remark("late", "release"), remark("warned", severity="warning"))
     kept, notes = fold_questions([remark("bare"), *shown, remark("built", "build", facts=("build",))])

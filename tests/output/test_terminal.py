@@ -7,7 +7,7 @@ from compat.output.terminal import render_text
 from compat.records import replace
 
 FOUND = Finding(
-    "a-rule", "rule", "hit", "error", "crash", "It fails", "Because.", "confirmed", location=Location("uv.lock", 3),
+    "a-rule", "rule", "It fails", "Because.", location=Location("uv.lock", 3),
     here="transformers 5.5.0", selections=("extra a",), fixes=(Fix("upgrade", "mamba-ssm", ">=2.3.0", "", "uv add x"),),
 )  # fmt: skip
 

@@ -129,7 +129,7 @@ def test_adding_what_is_missing_is_a_recommended_fix(tmp_path: Path) -> None:
     pinning = RULE.replace('upgrade = { trl = ">=0.16.0" }', 'pin = { peft = ">=0.14" }')
     here = environment(trl="0.15.2")
     problem = Problem(here, Target(here), {"trl": Release("trl", "0.15.2")})
-    finding = Finding("a-rule", "rule", "hit", "error", "crash", "It breaks", "", "reported", packages={"trl": "0.15.2"})
+    finding = Finding("a-rule", "rule", "It breaks", "", confidence="reported", packages={"trl": "0.15.2"})
     for changes, expected in ((MISSING, [((Need("peft", ">=0.14", ()),),)]), ({}, [])):
         text = pinning
         for before, after in changes.items():
@@ -148,7 +148,7 @@ def test_a_finding_from_source_is_fixed_as_the_rules_recommend_that_the_job_may_
     packages = {"trl": "0.15.2", "peft": "0.14.0"}
     here = environment(**packages)
     problem = Problem(here, Target(here), {name: Release(name, version) for name, version in packages.items()})
-    finding = Finding("surface-trl-peft", "surface", "hit", "error", "crash", "It fails", "", "confirmed", packages=packages)
+    finding = Finding("surface-trl-peft", "surface", "It fails", "", packages=packages)
     (one,) = recommended(matrix, problem, [finding])
     assert one.alternatives == ((Need("trl", ">=0.16.0", ()),),)
     known = replace(problem, environment=replace(here, workload=Workload(task="sft")))
