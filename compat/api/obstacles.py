@@ -17,11 +17,11 @@ from compat.api.case import Case, environments_in, part_of, read_again
 from compat.api.planning import planner_of
 from compat.api.resolution import complete_case, original_case
 from compat.checks.choices import Requested
-from compat.checks.conflicting_pins import Contradiction, contradictions
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import image_of
 from compat.checks.torch_variants import LAST, is_of_channel
+from compat.checks.unresolvable import Contradiction, contradictions
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged

@@ -221,14 +221,14 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
-    from compat.checks import conflicting_pins, only_index
+    from compat.checks import unresolvable
     from compat.checks.selections import judged_listing, to_environment
 
     known, notes = apply_target(listing.context, target, options)
     known, more = named_devices(known)
     asked = requested_of(target, options)
     findings, remarks = judged_listing(listing, known, matrix, asked)
-    findings = (*findings, *conflicting_pins.judge(listing, known, asked), *only_index.judge(listing))
+    findings = (*findings, *unresolvable.judge(listing, known, asked), *unresolvable.not_in_only_index(listing))
     if listing.requires_python is not None:
         from compat.checks import python_range
 
@@ -255,14 +255,14 @@ def _with_branches(
     findings: tuple[Finding, ...], listing: Listing, known: Environment, matrix: Matrix, asked: Requested
 ) -> tuple[Finding, ...]:
     """The findings, with those that hold if a command under a condition runs; they settle questions of the same rules."""
-    from compat.checks import conflicting_pins
+    from compat.checks import unresolvable
     from compat.checks.selections import judged_listing
 
     held = {(each.rule, *sorted(each.packages.items())) for each in findings if each.verdict == "hit"}
     more: list[Finding] = []
     for branch in listing.branches:
         taken = replace(listing, entries=branch.entries, edges=branch.edges, together=branch.together, branches=())
-        for each in (*judged_listing(taken, known, matrix, asked)[0], *conflicting_pins.judge(taken, known, asked)):
+        for each in (*judged_listing(taken, known, matrix, asked)[0], *unresolvable.judge(taken, known, asked)):
             key = (each.rule, *sorted(each.packages.items()))
             if each.verdict == "hit" and key not in held:
                 held.add(key)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from compat.checks.fix_commands import nearest_fixes
 from compat.checks.guards import ENGINES
 from compat.checks.interfaces import releases_in
-from compat.interfaces.architectures import Support, support
 from compat.interfaces.at_once import place_of
+from compat.interfaces.changes import Support, support
 from compat.model import Finding, Workload
 from compat.tables.models import Family, family
 

@@ -12,12 +12,14 @@ from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
 from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.contemporaries import published_after, written_for
+from compat.diagnosis.failing_lines import own_fault
 from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader, without_reading
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     called_function,
     calling_package,
     distribution_of_module,
+    distribution_of_submodule,
     inferred,
     innermost_packages,
     location_text,
@@ -27,6 +29,7 @@ from compat.diagnosis.frame_packages import (
     version_of,
     written_before,
 )
+from compat.diagnosis.inexact_names import spelled_otherwise, with_module
 from compat.diagnosis.missing_names import (
     Named,
     module_of_name,
@@ -46,10 +49,8 @@ from compat.diagnosis.named_releases import (
     of_name,
     of_positional,
 )
-from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
-from compat.diagnosis.own_code import of_own_class
-from compat.diagnosis.own_faults import own_fault
+from compat.diagnosis.own_code import of_own_class, of_unfinished_object
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
     CALL,
@@ -64,9 +65,6 @@ from compat.diagnosis.python_messages import (
 )
 from compat.diagnosis.python_releases import is_of_release, of_language, of_release
 from compat.diagnosis.refused import refused_options, refused_values
-from compat.diagnosis.spelling import spelled_otherwise
-from compat.diagnosis.unfinished_objects import of_unfinished_object
-from compat.diagnosis.unnamed_modules import with_module
 from compat.interfaces.needs import Need
 from compat.model import Finding, Fix
 from compat.records import record, replace

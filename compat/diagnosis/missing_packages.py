@@ -13,6 +13,7 @@ from compat.checks.requirements import unmet_markers
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     distribution_of_module,
+    distribution_of_submodule,
     inferred,
     location_text,
     modules_of,
@@ -21,7 +22,6 @@ from compat.diagnosis.frame_packages import (
 )
 from compat.diagnosis.installations import SYSTEMS, of_other_systems
 from compat.diagnosis.loader import EXTENSIONS
-from compat.diagnosis.namespaces import distribution_of_submodule
 from compat.model import Finding, Fix, normalized
 from compat.reports.stated import meets
 from compat.reports.words import distribution_of

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.changed_names import releases_with_option
 from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.inexact_names import spelled_otherwise
 from compat.diagnosis.missing_names import Named
 from compat.diagnosis.named_releases import of_name
-from compat.diagnosis.spelling import spelled_otherwise
-from compat.interfaces.architectures import support
+from compat.interfaces.changes import support
 from compat.interfaces.table import open_table
 from compat.model import Finding, Fix
 from compat.reports.log.frames import RaisedError

@@ -194,7 +194,7 @@ FORMATS = (
     Registered("poetry.lock", "locks.poetry:PoetryLock", ("*poetry.lock",),
                (b"\n[[package]]", b"content-hash"), program="poetry"),
     Registered("pdm.lock", "locks.pdm:PdmLock", ("*pdm.lock",), (b"\n[[package]]", b"content_hash"), program="pdm"),
-    Registered("Pipfile.lock", "locks.pipfile:PipfileLock", ("*pipfile.lock",),
+    Registered("Pipfile.lock", "project.pipfile:PipfileLock", ("*pipfile.lock",),
                (b'"_meta"', b'"pipfile-spec"'), program="pipenv"),
     Registered("pixi.lock", "conda_lock:PixiLock", ("*pixi.lock",), (b"\nenvironments:", b"\npackages:"),
                (b"environments packages",), program="pixi"),

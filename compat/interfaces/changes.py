@@ -3,18 +3,24 @@
 The tables of packages (:mod:`compat.interfaces.table`) show everything that scripts use. This one has what the errors of
 plugins and of other packages name as well, by its own name: an error says ``enable_reasoning``, and seldom which module the
 function is in. ``scripts/surface/changes.py`` writes the file: a header, and chunks in the order of the terms.
+
+The registries of models (:func:`support`) are containers among the accepted strings. A model that is in none of the rows is
+supported by every release that was read, or by none.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cache
 from typing import TypeAlias, cast
 
 from compat.files import read_table
 from compat.interfaces.table import FOLDER, header_of, value_of
 from compat.records import record
+from compat.versions import is_final, key_of
 
 MAGIC = b"changes1"
 KEYWORD, REQUIRED, MEMBER, FIELD, NAME, MODULE, NEW, VALUE, ASSERTION = "krmfnMNva"
@@ -124,3 +130,36 @@ def _table(file: str) -> Changes:
     if file not in _opened:
         _opened[file] = Changes(read_table(os.path.join(FOLDER, file)))
     return _opened[file]
+
+
+_REGISTRIES = {
+    "vllm": re.compile(
+        r"vllm\.model_executor\.(?:models(?:\.registry)? _(?!ROCM|CPU|PREVIOUSLY)\w*MODELS|model_loader _MODEL_REGISTRY)\Z"
+    ),
+    "sglang": re.compile(r" EntryClass\(\)\Z"),
+    "transformers": re.compile(r"transformers\.models\.auto\.(?:configuration_auto|auto_mappings) CONFIG_MAPPING_NAMES\Z"),
+}
+"""Module and name of the containers."""
+
+
+@record(frozen=True)
+class Support:
+    """The releases of a package that support a model, and all that were read, in order."""
+
+    having: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+@cache
+def support(package: str, model: str) -> Support | None:
+    """Return the releases of an engine, or of transformers, that support an architecture or a model type."""
+    found = [each for each in values().of(model) if _registers(package, each)]
+    if not found:
+        return None
+    has = {version for each in found for version in each.has}
+    known = tuple(version for version in found[0].known if is_final(key_of(version)))
+    return Support(tuple(version for version in known if version in has), known)
+
+
+def _registers(package: str, change: Change) -> bool:
+    return change.package == package and _REGISTRIES[package].search(f"{change.module} {change.owner}") is not None

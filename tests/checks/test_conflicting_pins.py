@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from compat.checks.choices import Requested
-from compat.checks.conflicting_pins import judge
 from compat.checks.selections import judged_listing
+from compat.checks.unresolvable import judge
 from compat.errors import InputError
 from compat.formats.registry import format_of
 from compat.formats.requirements.file import read_requirements

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.checks import only_index
+from compat.checks.unresolvable import not_in_only_index
 from compat.formats.registry import read_listings
 from compat.model import Finding
 
@@ -15,7 +15,7 @@ CU118 = "https://download.pytorch.org/whl/cu118"
 
 def found(folder: Path, name: str, text: str) -> list[Finding]:
     (folder / name).write_text(text)
-    return [finding for listing in read_listings(str(folder / name)) for finding in only_index.judge(listing)]
+    return [finding for listing in read_listings(str(folder / name)) for finding in not_in_only_index(listing)]
 
 
 @pytest.mark.parametrize(

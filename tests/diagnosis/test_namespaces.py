@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import compat
-from compat.diagnosis.namespaces import distribution_of_submodule
+from compat.diagnosis.frame_packages import distribution_of_submodule
 from tests.diagnosis.test_named_releases import with_release
 from tests.diagnosis.test_symptoms import said
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.pdm import PdmLock
-from compat.formats.locks.pipfile import PipfileLock
 from compat.formats.locks.poetry import PoetryLock
 from compat.formats.locks.pylock import Pylock
+from compat.formats.project.pipfile import PipfileLock
 from tests.examples import examples
 
 Reader = Callable[[str, str], tuple[Listing, ...]]

@@ -1,4 +1,4 @@
-"""Edits of pyproject.toml: dependencies, extras, groups, and the settings of uv, Poetry and PDM.
+"""Edits of pyproject.toml: dependencies, extras, groups, and the settings of uv, Poetry and PDM; of Pipfile and pixi.toml.
 
 With a uv.lock next to it, ranges are only moved, because uv can lock a given release. Other tools lock the newest one
 that fits, so ranges become pins.
@@ -7,7 +7,8 @@ that fits, so ranges become pins.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import tomlkit
 
@@ -24,9 +25,10 @@ from compat.formats.edit.changes import (
     rewritten,
     without_version,
 )
+from compat.formats.edit.files import Edit
 from compat.formats.project.draft import Draft
 from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, with_keys
-from compat.formats.specifiers import ADMIT, EXACT, changed_poetry
+from compat.formats.specifiers import ADMIT, EXACT, changed, changed_poetry
 from compat.model import Source, normalized
 from compat.syntax.toml import Slot
 
@@ -309,13 +311,13 @@ class PoetryItem:
         else:
             self._owner[self._key] = inline_texts(values)
 
-    def source(self, file: TomlFile, url: str) -> dict[str, Any]:
-        """Return the source with this address, which is added if it is missing."""
-        return file.source("tool.poetry.source", url, priority="explicit")
+    def index(self, file: TomlFile, url: str) -> str:
+        """Return the name of the source with this address, which is added if it is missing."""
+        return str(file.source("tool.poetry.source", url, priority="explicit")["name"])
 
     def use_index(self, file: TomlFile, url: str) -> None:
         """Install it from the source with this address."""
-        name = str(self.source(file, url)["name"])
+        name = self.index(file, url)
         if self.in_table:
             with_keys(self._owner, self._key, {self.source_key: name})
         else:
@@ -340,3 +342,37 @@ class PoetryItem:
             item.use_index(file, change.index_url)
         comment = f" # {change.reason}" if change.reason else ""
         file.add_line(header, f"{change.name} = {table[change.name].as_string()}{comment}")
+
+
+# --- Pipfile and pixi: tables of packages like Poetry's, whose constraints are PEP 440 clauses.
+
+
+class ClauseItem(PoetryItem):
+    """One dependency: PEP 440 clauses, or ``*`` for any release."""
+
+    source_key = "index"
+
+    def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
+        assert change.after is not None
+        return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
+
+
+Written = TypeVar("Written", bound=ClauseItem)
+
+
+def edit_tables(
+    file: TomlFile, statements: Sequence[Statement[Written]], changes: Sequence[Change], item: type[ClauseItem], header: str
+) -> Edit:
+    """Return the edit of a file for the changes; what it does not name yet is added to a table as an ``item``."""
+    for change in changes:
+        wanted = decided(statements, change, exact=True)
+        for statement, how in wanted:
+            if how == REMOVE:
+                statement.place.remove()
+                continue
+            statement.place.change(file, change, how)
+            if change.index_url is not None:
+                statement.place.use_index(file, change.index_url)
+        if not wanted and change.after is not None and (change.direct or not change.implied):
+            item.add(file, header, change)
+    return file.edit()

@@ -11,17 +11,17 @@ from typing import Any
 from compat.errors import InputError
 from compat.formats.conda_lock import PixiLock, platform_marker
 from compat.formats.conda_spec import channel_of, parse_match_spec, stated_distribution
-from compat.formats.edit.changes import REMOVE, Change, Statement, decided
+from compat.formats.edit.changes import Change, Statement
 from compat.formats.edit.files import Edit
 from compat.formats.edit.installer import Installer
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
 from compat.formats.locks.tables import Table, index_source, read_toml
 from compat.formats.project.draft import direct_source
-from compat.formats.project.edit import PoetryItem
+from compat.formats.project.edit import ClauseItem, edit_tables
 from compat.formats.project.toml_edit import TomlFile, inline_texts, with_keys
 from compat.formats.registry import Commands, Format
 from compat.formats.requirements.requirement import parse_requirement
-from compat.formats.specifiers import EXACT, changed, public
+from compat.formats.specifiers import EXACT, public
 from compat.model import Distribution
 from compat.records import record, replace
 from compat.syntax.toml import Places, Slot
@@ -79,18 +79,7 @@ class Pixi(Format):
             Statement(each.found, path, each.line, (_CondaItem if each.conda else _Item)(each.slot))
             for each in _stated(file.root, file.places)
         ]  # fmt: skip
-        for change in changes:
-            wanted = decided(statements, change, exact=True)
-            for statement, how in wanted:
-                if how == REMOVE:
-                    statement.place.remove()
-                    continue
-                statement.place.change(file, change, how)
-                if change.index_url is not None:
-                    statement.place.use_index(file, change.index_url)
-            if not wanted and change.after is not None and (change.direct or not change.implied):
-                _Item.add(file, "pypi-dependencies", change)
-        return (file.edit(),)
+        return (edit_tables(file, statements, changes, _Item, "pypi-dependencies"),)
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         return Commands((), (pip.in_folder_of(path) + PixiLock.sync,))
@@ -169,20 +158,11 @@ def _of_index(name: str, item: Table) -> Distribution:
 # --- Editing: a version, or a table with one.
 
 
-class _Item(PoetryItem):
-    """A package from an index: PEP 440 clauses, or ``*`` for any release; the index is an address."""
+class _Item(ClauseItem):
+    """A package from an index, which is an address."""
 
-    source_key = "index"
-
-    def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
-        assert change.after is not None
-        return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
-
-    def use_index(self, file: TomlFile, url: str) -> None:
-        if self.in_table:
-            with_keys(self._owner, self._key, {self.source_key: url})
-        else:
-            self._owner[self._key] = inline_texts({"version": self.constraint() or "*", self.source_key: url})
+    def index(self, file: TomlFile, url: str) -> str:
+        return url
 
 
 class _CondaItem(_Item):

@@ -9,7 +9,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.formats.listing import Choice, Listing
-from compat.formats.locks.pipfile import PipfileLock
+from compat.formats.project.pipfile import PipfileLock
 from compat.model import Source
 from tests.formats.listings import selected
 
