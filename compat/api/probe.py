@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from compat.checks import builds
 from compat.diagnosis.diagnose import diagnose
-from compat.model import Distribution, Environment, Finding
+from compat.model import Distribution, Environment
 from compat.probe.request import FAILED, ProbeReport, ProbeResult, Request, exit_code
 from compat.probe.session import probe as run_probes
 from compat.records import replace
@@ -55,7 +55,7 @@ def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, object
     labelled = version if "+" in version else f"{version}+cpu"
     there = [each for each in environment.distributions or () if each.name != "torch"]
     described = replace(environment, distributions=(*there, Distribution("torch", labelled)))
-    found = next((each for each in _findings(described) if each.rule == "build-torch-cpu-only"), None)
+    found = next((each for each in builds.judge(Facts(described)) if each.rule == "build-torch-cpu-only"), None)
     name = next((each.name for each in environment.accelerators or () if each.name), "an accelerator")
     why = f"torch {version} is a CPU-only build, but this machine has {name}: nothing in this stack runs on the GPU"
     fix = next((each.command for each in found.fixes if each.command), None) if found else None
@@ -63,10 +63,6 @@ def _cpu_only(environment: Environment, stacks: Mapping[str, Mapping[str, object
         "torch/build", "cuda", FAILED, why, {"cuda": None}, {"cuda": "that of the installed build"},
         fix=fix or f'pip install --force-reinstall "torch=={version.partition("+")[0]}"',
     )  # fmt: skip
-
-
-def _findings(environment: Environment) -> list[Finding]:
-    return list(builds.judge(Facts(environment)))
 
 
 def _with_meaning(result: ProbeResult, environment: Environment) -> ProbeResult:

@@ -33,7 +33,17 @@ def judge(facts: Facts) -> Iterator[Finding]:
     if work.processes and work.processes > 1:
         yield from _too_many(facts, work, work.processes)
     if work.code or work.script:
-        yield from _two_precisions(work)
+        place = _of_both(work)
+        if place is not None:
+            yield Finding(
+                rule="launch-fp16-and-bf16", origin="surface",
+                title="fp16 and bf16 are both on, and the training arguments accept only one of them",
+                why="TrainingArguments, of which the configurations of trl are made, raises ValueError: At most one of fp16 "
+                "and bf16 can be True, but not both.",
+                packages={}, facts=("workload",),
+                fixes=(Fix("config", text="keep bf16 on GPUs since Ampere (compute capability 8.0), otherwise fp16"),),
+                evidence=(_PRECISION,), here=place,
+            )  # fmt: skip
 
 
 def _too_many(facts: Facts, work: Workload, processes: int) -> Iterator[Finding]:
@@ -71,20 +81,6 @@ def _advice(work: Workload, there: int, *, server: bool) -> str:
     option = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}[work.launcher or ""]
     each = there * (work.nodes or 1) if work.launcher == "accelerate" else there
     return f"{option} {each}" + (", or state the number of nodes" if work.nodes == 1 else "")
-
-
-def _two_precisions(work: Workload) -> Iterator[Finding]:
-    place = _of_both(work)
-    if place is not None:
-        yield Finding(
-            rule="launch-fp16-and-bf16", origin="surface",
-            title="fp16 and bf16 are both on, and the training arguments accept only one of them",
-            why="TrainingArguments, of which the configurations of trl are made, raises ValueError: At most one of fp16 and "
-            "bf16 can be True, but not both.",
-            packages={}, facts=("workload",),
-            fixes=(Fix("config", text="keep bf16 on GPUs since Ampere (compute capability 8.0), otherwise fp16"),),
-            evidence=(_PRECISION,), here=place,
-        )  # fmt: skip
 
 
 def _of_both(work: Workload) -> str | None:

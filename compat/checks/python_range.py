@@ -99,7 +99,9 @@ def _supports(requires_python: str, minor: tuple[int, ...]) -> bool:
 
 
 def _finding(listing: Listing, oldest: tuple[int, ...], found: list[_Unserved]) -> Finding:
-    key, line = _statement(listing.file)
+    content = read_content(listing.file)
+    match = _STATED.search(content)
+    key, line = ("requires-python", None) if match is None else (match[1].decode(), content.count(b"\n", 0, match.start()) + 1)
     old = ".".join(map(str, oldest))
     first = found[0]
     others = f" ({len(found) - 1} more requirements have none, either)" if len(found) > 1 else ""
@@ -121,10 +123,3 @@ def _finding(listing: Listing, oldest: tuple[int, ...], found: list[_Unserved]) 
         facts=("python",), fixes=tuple(fixes), evidence=(_EVIDENCE,), here=f"{key} {listing.requires_python}",
         location=Location(listing.file, line),
     )  # fmt: skip
-
-
-def _statement(file: str) -> tuple[str, int | None]:
-    """The key under which a project file states its Pythons, and its line."""
-    content = read_content(file)
-    match = _STATED.search(content)
-    return ("requires-python", None) if match is None else (match[1].decode(), content.count(b"\n", 0, match.start()) + 1)

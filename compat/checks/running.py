@@ -84,7 +84,7 @@ class Script:
             for each in file.module.imports:
                 if each.module and not (sure and each.flags & optional):
                     yield Statement(_SCRIPT, file.path, each.module, each.name, file.place(each.line))
-            for logger in _loggers(file.path):
+            for logger in {name for found in _REPORTS.finditer(_text_of(file.path)) for name in _QUOTED.findall(found[1])}:
                 if self.files.find(logger) is not None:
                     yield Statement(_SCRIPT, file.path, _REPORTED.get(logger, logger), None)
 
@@ -199,11 +199,6 @@ class Script:
                         place.partition(".")[0] for place in places if not place.startswith(".") and "dist-info" not in place
                     )
         return frozenset()
-
-
-def _loggers(path: str) -> set[str]:
-    """The loggers that a script passes as ``report_to``."""
-    return {name for found in _REPORTS.finditer(_text_of(path)) for name in _QUOTED.findall(found[1])}
 
 
 def _text_of(path: str) -> str:

@@ -128,18 +128,14 @@ def _without_marker(distribution: Distribution) -> Distribution:
 _kept: list[tuple[Matrix, Answers]] = []
 
 
-def _answers_for(matrix: Matrix) -> Answers:
-    """Return the results kept for a matrix: the jobs of a workflow and the extras of a project often have the same packages."""
-    if not _kept or _kept[0][0] is not matrix or _kept[0][1].is_full:
-        _kept[:] = [(matrix, Answers())]
-    return _kept[0][1]
-
-
 class _Checker:
     """Checks the selections of one listing; ``relevant`` are the entries that findings can concern, with their contexts."""
 
     def __init__(self, relevant: list[tuple[Entry, int]], contexts: Contexts, known: Environment, matrix: Matrix) -> None:
-        self._answers = _answers_for(matrix)
+        # the jobs of a workflow and the extras of a project often have the same packages
+        if not _kept or _kept[0][0] is not matrix or _kept[0][1].is_full:
+            _kept[:] = [(matrix, Answers())]
+        self._answers = _kept[0][1]
         self._relevant = [
             (replace(entry, distribution=self._answers.same(entry.distribution)), mask) for entry, mask in relevant
         ]

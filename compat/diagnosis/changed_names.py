@@ -63,7 +63,11 @@ def releases_with_name(lack: Lack, modules: Sequence[str], installed: Collection
     doubt = None
     meant = [each for each in found if _is_meant(each, lack)]
     if not meant and lack.kind in (NAME, ATTRIBUTE):
-        meant = _inside(found, lack.owner)
+        # the name may be in a module of the package, if only one module at that depth has it
+        inside = [each for each in found if each.kind == table.NAME and each.module.startswith(f"{lack.owner}.")]
+        nearest = min((each.module.count(".") for each in inside), default=0)
+        inside = [each for each in inside if each.module.count(".") == nearest]
+        meant = inside if len(inside) == 1 else []
         doubt = f" It is a guess that {lack.owner} forwards the name from {meant[0].module}." if meant else None
     elif not meant and lack.kind == MEMBER and lack.owner not in PLAIN and is_telling(name):
         # a known class has its members in the other tables
@@ -88,14 +92,6 @@ def _without_any(lack: Lack, modules: Sequence[str], installed: Collection[str])
     found = [named for one in each if (named := releases_with_name(one, modules, installed)) is not None]
     first = min(found, key=lambda named: key_of(named.lacks[0]), default=None)
     return first and replace(first, what=lack.what)
-
-
-def _inside(found: Iterable[Change], package: str) -> list[Change]:
-    """Return the change of a name in a module of a Python package, if only one module at that depth has the name."""
-    inside = [each for each in found if each.kind == table.NAME and each.module.startswith(f"{package}.")]
-    nearest = min((each.module.count(".") for each in inside), default=0)
-    inside = [each for each in inside if each.module.count(".") == nearest]
-    return inside if len(inside) == 1 else []
 
 
 def _is_meant(change: Change, lack: Lack) -> bool:

@@ -248,7 +248,7 @@ def _experience_finding(experience: Experience, words: str, facts: Facts) -> Fin
     good = f"{name} {' and '.join(works)} works" if works else ""
     bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
     if works:
-        kind = "downgrade" if fails and _is_older(works[-1], fails[-1]) else "pin"
+        kind = "downgrade" if fails and key_of(works[-1]) < key_of(fails[-1]) else "pin"
         release = f"{name}=={works[-1]}"
         fixes: tuple[Fix, ...] = (
             Fix(kind, name, f"=={works[-1]}", "the release that works for the reporter", f'pip install "{release}"'),
@@ -273,7 +273,3 @@ def _experience_finding(experience: Experience, words: str, facts: Facts) -> Fin
         fixes=fixes,
         here=f"line {experience.line} of the text" + (f': "{shorten(words, _QUOTED, placeholder=" …")}"' if words else ""),
     )
-
-
-def _is_older(one: str, other: str) -> bool:
-    return key_of(one) < key_of(other)

@@ -10,7 +10,6 @@ from compat.model import normalized
 from compat.redact import excerpt
 
 if TYPE_CHECKING:
-    from packaging.markers import Marker
     from packaging.metadata import RawMetadata
 
 
@@ -140,18 +139,14 @@ def parse_requirement(text: str) -> Requirement:
     try:
         parsed = ParsedRequirement(text)
         if parsed.marker is not None:
-            _evaluated(parsed.marker)
+            # well-formed markers can still fail when evaluated (os_name ~= 'posix'): better here than in a plan
+            parsed.marker.evaluate({"extra": "", "platform_release": "", "platform_version": ""})
     except (ValueError, RecursionError):
         raise ValueError(f"{shown}, which is not a valid requirement (PEP 508)") from None
     return Requirement(
         normalized(parsed.name), str(parsed.specifier), tuple(sorted(map(normalized, parsed.extras))), str(parsed.marker or ""),
         parsed.url or "",
     )  # fmt: skip
-
-
-def _evaluated(marker: Marker) -> None:
-    """Evaluate a marker once, as well-formed markers can still fail (``os_name ~= 'posix'``): better here than in a plan."""
-    marker.evaluate({"extra": "", "platform_release": "", "platform_version": ""})
 
 
 def _same_release(raw: RawMetadata, file: File) -> None:

@@ -108,18 +108,15 @@ class AtOnce:
 
         tops = importable(listed)
         for tier in tiers:
-            rows = self._rows(tier)
+            if tier not in self._opened:
+                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
+            rows = self._opened[tier]
             for consumer in rows.keys() & listed.keys():
                 packages = listed.keys() if about is None or consumer in about else about
                 for package, bad, when, asks in rows[consumer]:
                     both = package in packages and are_among(consumer, when) and are_among(package, bad)
                     if both and tops.issuperset(asks):
                         yield consumer, package
-
-    def _rows(self, tier: str) -> Failing:
-        if tier not in self._opened:
-            self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
-        return self._opened[tier]
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0

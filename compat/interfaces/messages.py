@@ -167,7 +167,7 @@ class _Index:
         self.owners = content[end : end + header["count"]]
         if numbered:
             self._numbers.frombytes(content[end + header["count"] :])
-        if header["order"] != _order():
+        if header["order"] != sys.byteorder:
             self.hashes.byteswap()
             self._numbers.byteswap()
 
@@ -335,7 +335,3 @@ def _hashes_in(text: str) -> Iterator[int]:
     for at in range(len(words) - 1):
         yield hash_of(" ".join(words[at : at + 2]))
         yield hash_of(" ".join(words[at : at + 3]))
-
-
-def _order() -> str:
-    return sys.byteorder

@@ -231,14 +231,11 @@ class Names:
         submodule = self._module(below)
         if submodule is not None:
             return submodule
-        if unsure or record.open or self._falls_back(name):
+        if unsure or record.open or any(name.endswith(ending) for ending in _FALLS_BACK.get(self.surface.package, ())):
             return UNKNOWN
         if record.known is not None and name not in record.known:
             return UNKNOWN if record.partial else Meaning("never", surface, module, name)
         return absent(surface, module, name)
-
-    def _falls_back(self, name: str) -> bool:
-        return any(name.endswith(ending) for ending in _FALLS_BACK.get(self.surface.package, ()))
 
     def _module(self, name: str) -> Meaning | None:
         holds = self.surface.holds(name)

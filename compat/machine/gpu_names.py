@@ -151,7 +151,19 @@ def lookup(table: GpuTable, name: str) -> GpuMatch:
     found = _rows(table, given)
     if not found and "/" in name:  # "Radeon RX 7900 XT/7900 XTX" names several cards
         found = list(dict.fromkeys(row for part in name.split("/") for row in _rows(table, _Name(part))))
-    return _agreed([table[0][row] for row in found], given)
+    rows = [table[0][row] for row in found]
+    if not rows:
+        return GpuMatch(vendor=given.vendor)
+    vendors, capabilities, targets = {row[1] for row in rows}, {row[2] for row in rows}, {row[3] for row in rows}
+    names = tuple(row[0] for row in rows)
+    return GpuMatch(
+        vendor=next(iter(vendors)) if len(vendors) == 1 else given.vendor,
+        compute_capability=next(iter(capabilities)) if len(capabilities) == 1 else None,
+        gfx=next(iter(targets)) if len(targets) == 1 else None,
+        memory_mib=_agreed_memory(rows, given),
+        candidates=names if len(capabilities) > 1 or len(targets) > 1 else (),
+        names=names,
+    )
 
 
 def _rows(table: GpuTable, given: _Name) -> list[int]:
@@ -214,21 +226,6 @@ def _members(table: GpuTable, given: _Name) -> list[int]:
         if model.startswith(start) and table[0][row][0].startswith(brand) and given.words.issubset(known):
             found[row] = None
     return list(found)
-
-
-def _agreed(rows: Sequence[Row], given: _Name) -> GpuMatch:
-    if not rows:
-        return GpuMatch(vendor=given.vendor)
-    vendors, capabilities, targets = {row[1] for row in rows}, {row[2] for row in rows}, {row[3] for row in rows}
-    names = tuple(row[0] for row in rows)
-    return GpuMatch(
-        vendor=next(iter(vendors)) if len(vendors) == 1 else given.vendor,
-        compute_capability=next(iter(capabilities)) if len(capabilities) == 1 else None,
-        gfx=next(iter(targets)) if len(targets) == 1 else None,
-        memory_mib=_agreed_memory(rows, given),
-        candidates=names if len(capabilities) > 1 or len(targets) > 1 else (),
-        names=names,
-    )
 
 
 def _agreed_memory(rows: Sequence[Row], given: _Name) -> int | None:

@@ -46,7 +46,9 @@ def read_hardware(
 ) -> Hardware:
     """Read the hardware under ``root``. Other roots are for tests: NVML is then used only through ``bindings``."""
     if sys.platform == "darwin" and root == "/":
-        return _apple()
+        if os.uname().machine == "arm64":
+            return Hardware(accelerators=(Accelerator(vendor="apple"),))
+        return Hardware(notes=("GPUs of Intel Macs are not detected.",))
     program = system_program("nvidia-smi", root)
     found = _nvidia(program, root, bindings) if program or _driver_signs(root) else Hardware()
     if os.path.exists(path_below(root, "/sys/class/kfd")):
@@ -56,12 +58,6 @@ def read_hardware(
     toolkit, missing = read_toolkit(variables, root)
     found = replace(found, cuda_toolkit=toolkit)
     return _noted(found, missing) if missing else found
-
-
-def _apple() -> Hardware:
-    if os.uname().machine == "arm64":
-        return Hardware(accelerators=(Accelerator(vendor="apple"),))
-    return Hardware(notes=("GPUs of Intel Macs are not detected.",))
 
 
 def _driver_signs(root: str) -> bool:

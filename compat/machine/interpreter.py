@@ -61,7 +61,7 @@ def default_target(variables: Mapping[str, str]) -> Target:
     """
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = variables.get(name)
-        if folder and os.path.isdir(folder) and not _same(folder, sys.prefix):
+        if folder and os.path.isdir(folder) and os.path.realpath(folder) != os.path.realpath(sys.prefix):
             return target_at(folder)
     if _is_tool_environment(sys.prefix):
         found = find_python(variables, apart_from=sys.prefix)
@@ -78,7 +78,19 @@ def target_at(path: str) -> Target:
     if not path:
         raise InputError("--python: expected an interpreter, an environment or a site-packages folder, not an empty string")
     if os.path.isdir(path):
-        return _environment(path)
+        if os.path.isfile(os.path.join(path, "pyvenv.cfg")):
+            return _virtual(path)
+        folders = _site_packages(path)
+        if folders:
+            return Target(
+                label=shown(path), version=_version_near(path, folders[0]), folders=folders, interpreter=_program(path)
+            )
+        if (
+            any(name.endswith((".dist-info", ".egg-info")) for name in _listing(path))
+            or os.path.basename(path) == "site-packages"
+        ):
+            return Target(label=shown(path), version=_version_in_path(path), folders=(path.rstrip("/"),))
+        raise InputError("is not an interpreter, virtual environment or site-packages folder", path)
     if not os.path.exists(path):
         if os.sep not in path:
             found = find_command(path, os.environ)
@@ -166,17 +178,6 @@ def _pth_folders(folder: str, name: str) -> Iterable[str]:
                 yield path
 
 
-def _environment(path: str) -> Target:
-    if os.path.isfile(os.path.join(path, "pyvenv.cfg")):
-        return _virtual(path)
-    folders = _site_packages(path)
-    if folders:
-        return Target(label=shown(path), version=_version_near(path, folders[0]), folders=folders, interpreter=_program(path))
-    if any(name.endswith((".dist-info", ".egg-info")) for name in _listing(path)) or os.path.basename(path) == "site-packages":
-        return Target(label=shown(path), version=_version_in_path(path), folders=(path.rstrip("/"),))
-    raise InputError("is not an interpreter, virtual environment or site-packages folder", path)
-
-
 def _virtual(path: str) -> Target:
     """Read a virtual environment; its ``pyvenv.cfg`` states the version and whether system packages are visible."""
     settings: dict[str, str] = {}
@@ -259,10 +260,6 @@ def _version_in_path(path: str) -> str | None:
         if part.startswith("python3."):
             return part[6:]
     return None
-
-
-def _same(left: str, right: str) -> bool:
-    return os.path.realpath(left) == os.path.realpath(right)
 
 
 def _is_tool_environment(prefix: str) -> bool:

@@ -41,35 +41,27 @@ def read_nvml(nvml: Nvml) -> Hardware:
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as problem:
-        return _failed(problem)
+        code = getattr(problem, "value", None)
+        if code == _LIBRARY_NOT_FOUND:
+            return Hardware(notes=("NVML was not found: libnvidia-ml.so.1 (nvml.dll) is not on the library path.",))
+        state = _STATES.get(code) if isinstance(code, int) else None
+        return Hardware(driver_state=state, notes=() if state else (f"NVML cannot be used: {problem}.",))
     try:
-        return _read(nvml)
+        driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
+        cuda = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+        if cuda is None:
+            cuda = _ask(nvml, "nvmlSystemGetCudaDriverVersion")
+        driver_cuda = f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) and cuda >= 1000 else None
+        count = _ask(nvml, "nvmlDeviceGetCount")
+        if not isinstance(count, int):
+            return Hardware(driver=driver, driver_cuda=driver_cuda, notes=("NVML did not report the number of devices.",))
+        notes: list[str] = []
+        devices = tuple(device for index in range(count) for device in _device(nvml, index, notes))
+        if not count:
+            notes.append("The NVIDIA driver is loaded but shows no device.")
+        return Hardware(accelerators=devices, driver=driver, driver_cuda=driver_cuda, notes=tuple(notes))
     finally:
         _ask(nvml, "nvmlShutdown")
-
-
-def _failed(problem: Exception) -> Hardware:
-    code = getattr(problem, "value", None)
-    if code == _LIBRARY_NOT_FOUND:
-        return Hardware(notes=("NVML was not found: libnvidia-ml.so.1 (nvml.dll) is not on the library path.",))
-    state = _STATES.get(code) if isinstance(code, int) else None
-    return Hardware(driver_state=state, notes=() if state else (f"NVML cannot be used: {problem}.",))
-
-
-def _read(nvml: Nvml) -> Hardware:
-    driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
-    cuda = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
-    if cuda is None:
-        cuda = _ask(nvml, "nvmlSystemGetCudaDriverVersion")
-    driver_cuda = f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) and cuda >= 1000 else None
-    count = _ask(nvml, "nvmlDeviceGetCount")
-    if not isinstance(count, int):
-        return Hardware(driver=driver, driver_cuda=driver_cuda, notes=("NVML did not report the number of devices.",))
-    notes: list[str] = []
-    devices = tuple(device for index in range(count) for device in _device(nvml, index, notes))
-    if not count:
-        notes.append("The NVIDIA driver is loaded but shows no device.")
-    return Hardware(accelerators=devices, driver=driver, driver_cuda=driver_cuda, notes=tuple(notes))
 
 
 def _device(nvml: Nvml, index: int, notes: list[str]) -> tuple[Accelerator, ...]:

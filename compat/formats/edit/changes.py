@@ -119,20 +119,18 @@ def checked(changes: Sequence[Change]) -> tuple[Change, ...]:
             continue
         if change.name in found:
             raise InputError(f"expected one change of {change.name}, not two")
-        found[change.name] = _checked(change)
+        if change.name != normalized(change.name) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", change.name):
+            raise InputError(f"{excerpt(change.name, 60)!r} is not the normalised name of a distribution")
+        for version in (change.before, change.after):
+            if version is not None and not is_version(version):
+                raise InputError(f"{change.name}: {excerpt(version, 60)!r} is not a version (PEP 440)")
+        for each in change.hashes:
+            if not _HASH.fullmatch(each):
+                raise InputError(f"{change.name}: {excerpt(each, 60)!r} is not a hash such as 'sha256:…'")
+        found[change.name] = (
+            change if change.source is None else replace(change, source=_checked_source(change.name, change.source))
+        )
     return tuple(found.values())
-
-
-def _checked(change: Change) -> Change:
-    if change.name != normalized(change.name) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", change.name):
-        raise InputError(f"{excerpt(change.name, 60)!r} is not the normalised name of a distribution")
-    for version in (change.before, change.after):
-        if version is not None and not is_version(version):
-            raise InputError(f"{change.name}: {excerpt(version, 60)!r} is not a version (PEP 440)")
-    for each in change.hashes:
-        if not _HASH.fullmatch(each):
-            raise InputError(f"{change.name}: {excerpt(each, 60)!r} is not a hash such as 'sha256:…'")
-    return change if change.source is None else replace(change, source=_checked_source(change.name, change.source))
 
 
 def _checked_source(name: str, source: Source) -> Source:

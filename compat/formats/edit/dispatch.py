@@ -102,7 +102,13 @@ def edits_for(path: str, changes: Sequence[Change], depth: int = 0) -> tuple[Edi
     built = next((change.name for change in wanted if change.no_binary), None)
     if built is not None and not form.says_build:
         raise InputError(f"cannot say that {built} is built from source: add --no-binary {built} to its install command", path)
-    return _merged(form.edit(path, content, wanted, depth))
+    # a file may be included twice
+    found: dict[str, Edit] = {}
+    for edit in form.edit(path, content, wanted, depth):
+        other = found.setdefault(os.path.realpath(edit.path), edit)
+        if other.after != edit.after:
+            raise InputError("is included twice, with edits that contradict each other", edit.path)
+    return tuple(sorted((edit for edit in found.values() if edit.before != edit.after), key=lambda edit: edit.path))
 
 
 def verified(edits: tuple[Edit, ...], form: Format, changes: Sequence[Change]) -> tuple[Edit, ...]:
@@ -124,16 +130,6 @@ def of_included(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[
                 named = found.setdefault(file, [])
                 named += [c for c in changes if c.name == entry.distribution.name and c not in named]
     return found
-
-
-def _merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Return the effective edits, each file once; :class:`InputError` if a file would change in two ways."""
-    found: dict[str, Edit] = {}
-    for edit in edits:
-        other = found.setdefault(os.path.realpath(edit.path), edit)
-        if other.after != edit.after:
-            raise InputError("is included twice, with edits that contradict each other", edit.path)
-    return tuple(sorted((edit for edit in found.values() if edit.before != edit.after), key=lambda edit: edit.path))
 
 
 # --- Commands that lock, install and roll back. Nothing is run here.

@@ -79,7 +79,7 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
     if name == "alias" and any(_is_installer((word.partition("=")[2].split() or [""])[0]) for word in rest[1:]):
         return Unread("what an alias of an installer installs was not read")
     is_pip = is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower()
-    if is_pip or found or (_runs_text(name) and _has_text(rest, command.taken)):
+    if is_pip or found or ((name in _RUNS_TEXT or is_python(name) or name.startswith("((")) and _has_text(rest, command.taken)):
         return Unread(f"what {name} installs was not read")
     if _downloads_script(name, rest, command):
         return Unread(f"what the script that {name} downloads installs was not read", elsewhere=True)
@@ -139,10 +139,6 @@ def _installs(words: Sequence[str]) -> bool:
     """Whether the words behind the name of an installer install something."""
     commands = [word for word in words if not word.startswith("-")][:2]
     return (commands[1:] if commands[:1] == ["pip"] else commands)[:1] in (["install"], ["add"], ["sync"])
-
-
-def _runs_text(name: str) -> bool:
-    return name in _RUNS_TEXT or is_python(name) or name.startswith("((")
 
 
 def _has_text(words: Sequence[str], taken: str | None) -> bool:

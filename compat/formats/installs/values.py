@@ -86,7 +86,7 @@ class Values(Expressions):
 
     def text(self, node: ast.expr) -> str:
         """Return the text of an expression, with ``sys.executable`` as ``python``; unknown parts become a shell variable."""
-        return self._one(self._texts(node), node.id if isinstance(node, ast.Name) else "...")
+        return self._one(alternatives(self.value(node)) or (HOLE,), node.id if isinstance(node, ast.Name) else "...")
 
     def words(self, node: ast.expr) -> list[str] | None:
         """Return a list of words; ``None`` if the expression is not a list."""
@@ -143,10 +143,6 @@ class Values(Expressions):
         return self.text(node) if _is_python(node) or any(name in self._bound for name in names) else None
 
     # --- Evaluation. A name may have any of the values assigned to it so far; what is unknown leaves a hole in a text.
-
-    def _texts(self, node: ast.expr) -> tuple[str, ...]:
-        """Return the possible texts of an expression."""
-        return alternatives(self.value(node)) or (HOLE,)
 
     def named(self, name: str, line: int) -> Value:
         if any(name in frame for frame in self.frames):  # of a comprehension

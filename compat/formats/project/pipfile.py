@@ -55,7 +55,8 @@ class PipfileLock(ProjectLock):
         specification = meta.content.get("pipfile-spec", _SPECIFICATION)
         if specification != _SPECIFICATION:
             raise meta.expected("pipfile-spec", str(_SPECIFICATION))
-        indexes = _indexes(meta)
+        sources = [Table(each, meta.file, name="_meta sources") for each in meta.tables("sources")]
+        indexes = {name: url for each in sources if (name := each.text("name")) and (url := each.text("url"))}
         lines = _Lines(text)
         entries: list[Entry] = []
         edges: list[Edge] = []
@@ -75,12 +76,6 @@ class PipfileLock(ProjectLock):
                 complete=True,
             ),
         )  # fmt: skip
-
-
-def _indexes(meta: Table) -> dict[str, str]:
-    """Return the addresses of the indexes by name."""
-    sources = [Table(each, meta.file, name="_meta sources") for each in meta.tables("sources")]
-    return {name: url for each in sources if (name := each.text("name")) and (url := each.text("url"))}
 
 
 def _requires_python(table: Table) -> str | None:

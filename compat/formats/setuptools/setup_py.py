@@ -70,17 +70,14 @@ class _Project:
         self._positions = Positions(self.text)
         self._reads = 0
         if any(map(_is_packaging, ast.walk(self._tree))):
-            self._follow()
-
-    def _follow(self) -> None:
-        followed = Followed(self._tree, os.path.basename(self.path), self._opened)
-        wanted = [call for call in followed.setups if "install_requires" in call or "extras_require" in call]
-        self.call = next(iter(wanted or followed.setups), {})
-        name = self.call.get("name")
-        self._collected = Collected(self.path, name.value if isinstance(name, Text) else None)
-        if not followed.whole or not followed.setups:
-            why = "no call of setup() was found" if followed.whole else "the code is too long to be followed"
-            self._collected.not_read(1, f"{why}: requirements may be missing")
+            followed = Followed(self._tree, os.path.basename(self.path), self._opened)
+            wanted = [call for call in followed.setups if "install_requires" in call or "extras_require" in call]
+            self.call = next(iter(wanted or followed.setups), {})
+            name = self.call.get("name")
+            self._collected = Collected(self.path, name.value if isinstance(name, Text) else None)
+            if not followed.whole or not followed.setups:
+                why = "no call of setup() was found" if followed.whole else "the code is too long to be followed"
+                self._collected.not_read(1, f"{why}: requirements may be missing")
 
     def _opened(self, name: str) -> Text | None:
         """Return the text of a file of the project; each may be read several times."""

@@ -195,7 +195,8 @@ class _Reading:
     def _made(self, call: ast.Call) -> str:
         """Return the class of the object that a call creates, or the common name of the classes; "" if unknown."""
         made = self._class(call.func)
-        if _is_plain(made):
+        # configurations of transformers accept any attribute
+        if made.endswith(_CONFIGURATIONS) and not (made.startswith("transformers.") and made.endswith("Config")):
             return made
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _FACTORIES:
             return ""
@@ -248,11 +249,6 @@ def _names(node: ast.Assign) -> list[str]:
         for each in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
         if isinstance(each, ast.Name)
     ]
-
-
-def _is_plain(made: str) -> bool:
-    """Return whether a class has a fixed set of attributes; configurations of transformers accept any attribute."""
-    return made.endswith(_CONFIGURATIONS) and not (made.startswith("transformers.") and made.endswith("Config"))
 
 
 def _last(node: ast.expr) -> str:

@@ -131,7 +131,10 @@ class CodeNeeds:
     def __init__(self, code: Code, tracked: Mapping[str, str]) -> None:
         self.code, self.tracked = code, tracked
         self._stored = {use.target for each in code.files for use in each.module.uses if use.stored}
-        self.patched_by = _patchers(code)
+        tops = {
+            each.module.partition(".")[0] for file in code.files for each in file.module.imports if not each.flags & GUARDED
+        }
+        self.patched_by = tuple(name for name in PATCHERS if name in tops)
         self._patched = frozenset(top for name in self.patched_by for top in PATCHERS[name])
         self.all = tuple(self._distinct())
 
@@ -181,11 +184,6 @@ class CodeNeeds:
             return False
         names = (need.target, f"{need.target}.{need.name}", *need.bases)
         return not any(name == stored or name.startswith(f"{stored}.") for stored in self._stored for name in names)
-
-
-def _patchers(code: Code) -> tuple[str, ...]:
-    tops = {each.module.partition(".")[0] for file in code.files for each in file.module.imports if not each.flags & GUARDED}
-    return tuple(name for name in PATCHERS if name in tops)
 
 
 def _singly(need: Need) -> Iterator[Need]:
