@@ -7,6 +7,8 @@ the tokens of well-known services. Time is linear in the text; ``re`` is only im
 
 from __future__ import annotations
 
+from compat.records import cached
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
@@ -132,16 +134,8 @@ def _split_user(rest: str) -> tuple[str, bool, str]:
     return "", False, rest
 
 
-_compiled: list[_Pattern] = []
-
-
-def _patterns() -> list[_Pattern]:
-    if not _compiled:
-        _compiled.extend(_compile())
-    return _compiled
-
-
-def _compile() -> tuple[_Pattern, ...]:
+@cached
+def _patterns() -> tuple[_Pattern, ...]:
     import re
 
     secret = r"(?:token|sig|signature|secret|passw(?:or)?d|passphrase|pass|pwd|credentials?|auth|key|[_-]api|jwt)"

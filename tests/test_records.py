@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from compat.records import create_unchecked, record, replace, values_of
+from compat.records import cached, create_unchecked, record, replace, values_of
 
 
 @record(frozen=True)
@@ -69,3 +69,21 @@ def test_replace_makes_a_changed_copy():
 def test_a_quick_record_is_like_any_other():
     assert create_unchecked(Point, {"x": 1}) == Point(1)
     assert repr(create_unchecked(Point, {"x": 1, "y": 2})) == repr(Point(1, 2))
+
+
+def test_a_cached_function_runs_once_for_each_combination_of_arguments():
+    asked: list[tuple[object, ...]] = []
+
+    @cached
+    def known(*args: object) -> int | None:
+        asked.append(args)
+        if args == ("wrong",):
+            raise ValueError("wrong")
+        return len(args) or None
+
+    assert [known(), known(1, "a"), known(), known(1, "a"), known(None)] == [None, 2, None, 2, 1]
+    assert asked == [(), (1, "a"), (None,)]
+    for _ in range(2):  # an error is not kept, as by functools.cache
+        with pytest.raises(ValueError, match="wrong"):
+            known("wrong")
+    assert asked[3:] == [("wrong",), ("wrong",)]

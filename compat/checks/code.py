@@ -15,6 +15,7 @@ from compat.interfaces.needs import Need, verdict_on
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, GUARDED
 from compat.interfaces.table import open_table, tracked
 from compat.model import Environment, Finding, Fix, Location, normalized, of_no_index
+from compat.records import cached
 from compat.versions import is_version, key_of
 
 INHERITED_FROM = frozenset(("transformers", "accelerate", "peft", "torch", "huggingface-hub", "datasets"))
@@ -380,16 +381,12 @@ def _lies_in(folder: str, top: str) -> bool:
     return False
 
 
-_listings: dict[str, tuple[str, ...]] = {}
-
-
+@cached
 def _listed(folder: str) -> tuple[str, ...]:
-    if folder not in _listings:
-        try:
-            _listings[folder] = tuple(os.listdir(folder))
-        except OSError:
-            _listings[folder] = ()
-    return _listings[folder]
+    try:
+        return tuple(os.listdir(folder))
+    except OSError:
+        return ()
 
 
 def _missing_module(top: str, file: CodeFile, line: int, environment: Environment) -> Finding:

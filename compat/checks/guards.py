@@ -11,7 +11,7 @@ from __future__ import annotations
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite, Refusals, fact_tests, polarized
 from compat.model import Finding, Fix, is_release
-from compat.records import replace
+from compat.records import cached, replace
 from compat.rules.facts import ABSENT, Facts, has_more
 from compat.tables.declared import open_declared
 from compat.versions import is_version, key_of
@@ -37,7 +37,6 @@ _FOLDED = 0.2
 """The likelihood of a guard that may not be reached; too low to be asked as a question."""
 _UNDECLARED = "ModuleNotFoundError"
 """The error of rows about a package that a release imports and does not require."""
-_opened: list[Refusals] = []
 
 
 def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
@@ -60,11 +59,10 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
                 yield finding
 
 
+@cached
 def open_once() -> Refusals:
     """The shipped table of guards, read once."""
-    if not _opened:
-        _opened.append(Refusals())
-    return _opened[0]
+    return Refusals()
 
 
 def importing_undeclared(name: str, facts: Facts) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from compat.checks.fix_commands import nearest_fixes
 from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, SERVERS, TIERS, AtOnce, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, is_release
-from compat.records import replace
+from compat.records import cached, replace
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
     from compat.interfaces.rows import Evidence, Row, Rows
     from compat.rules.facts import Facts
-
-
-_opened: list[Rows | None] = []
-_at_once: list[AtOnce] = []
 
 
 def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
@@ -94,11 +90,10 @@ def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> froze
     return _index().failing(several, tiers=tiers)
 
 
+@cached
 def _index() -> AtOnce:
     """The shipped index of the rows, read once."""
-    if not _at_once:
-        _at_once.append(open_at_once())
-    return _at_once[0]
+    return open_at_once()
 
 
 def failing_pairs(environment: Environment, about: frozenset[str]) -> set[frozenset[str]]:
@@ -113,13 +108,12 @@ def unreached(environment: Environment) -> Iterator[Finding]:
         yield from of_unreached(environment, releases_in(environment), rows)
 
 
+@cached
 def open_rows_once() -> Rows | None:
     """The shipped table, read once; ``None`` if there is none."""
-    if not _opened:
-        from compat.interfaces.rows import open_rows
+    from compat.interfaces.rows import open_rows
 
-        _opened.append(open_rows())
-    return _opened[0]
+    return open_rows()
 
 
 def releases_in(environment: Environment, *, images: bool = False) -> dict[str, str]:

@@ -25,7 +25,7 @@ from compat.interfaces.source.records import Class
 from compat.interfaces.table import header_of, path_of, tracked
 from compat.interfaces.world import World
 from compat.model import Environment, Finding, Fix, Location, Option, Workload
-from compat.records import record
+from compat.records import cached, record
 from compat.syntax.python import syntax_tree
 from compat.versions import key_of
 from compat.workload.reading import SCRIPT
@@ -360,12 +360,8 @@ class Parser:
         return f"--{self._instead[name]}" if name in self._instead else None
 
 
-_parsers: dict[str, Parser] = {}
-
-
+@cached
 def open_parsers() -> dict[str, Parser]:
     """Return the parsers of the shipped table by program; the table is opened once."""
-    if not _parsers:
-        content, _ = header_of(read_table(path_of("flags")), MAGIC)
-        _parsers.update((name, Parser(each)) for name, each in content.items())
-    return _parsers
+    content, _ = header_of(read_table(path_of("flags")), MAGIC)
+    return {name: Parser(each) for name, each in content.items()}

@@ -9,7 +9,7 @@ nobody mentions raises a question if several of its pins are installed.
 from __future__ import annotations
 
 from compat.model import Distribution, Environment, Finding, Fix, is_release, normalized, of_no_index
-from compat.records import record, replace
+from compat.records import cached, record, replace
 from compat.rules.facts import ABSENT, Facts
 from compat.versions import Ranges, contains, is_version, key_of, ranges_of
 
@@ -190,36 +190,28 @@ def _of_metadata(
             yield _finding(copy, other, (specifier, ranges or (), None, None), package)
 
 
+@cached
 def _taken_apart(written: str) -> tuple[str, str]:
     """Split ``torch[opt] (>=2.0)`` into name and specifier set; only the name for a direct URL."""
-    if written not in _known_parts:
-        requirement = written.partition("@")[0].strip()
-        rest = requirement.lstrip(_LETTERS)
-        name = requirement[: len(requirement) - len(rest)]
-        rest = rest.lstrip()
-        if rest.startswith("["):
-            rest = rest.partition("]")[2].strip()
-        _known_parts[written] = normalized(name), rest.strip("()").replace(" ", "")
-    return _known_parts[written]
-
-
-_known_parts: dict[str, tuple[str, str]] = {}
+    requirement = written.partition("@")[0].strip()
+    rest = requirement.lstrip(_LETTERS)
+    name = requirement[: len(requirement) - len(rest)]
+    rest = rest.lstrip()
+    if rest.startswith("["):
+        rest = rest.partition("]")[2].strip()
+    return normalized(name), rest.strip("()").replace(" ", "")
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 
-_known_ranges: dict[str, Ranges | None] = {}
-
-
+@cached
 def _ranges(specifier: str) -> Ranges | None:
     """The ranges of a specifier set; ``None`` if it is empty or cannot be expressed as ranges."""
-    if specifier not in _known_ranges:
-        try:
-            _known_ranges[specifier] = ranges_of(specifier) if specifier else None
-        except ValueError:
-            _known_ranges[specifier] = None
-    return _known_ranges[specifier]
+    try:
+        return ranges_of(specifier) if specifier else None
+    except ValueError:
+        return None
 
 
 def _marked(marker: str, environment: Environment) -> bool:

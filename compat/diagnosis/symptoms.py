@@ -9,13 +9,13 @@ import re
 from typing import Any
 
 from compat.errors import InputError
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.model import EFFECTS, FIX_KINDS, Fix
 from compat.records import record
 from compat.rules.parsing import known_keys, words
 from compat.syntax.toml import parse_toml
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "symptoms.bin")
+FILE = os.path.join(DATA, "symptoms.bin")
 _SUBJECTS = (
     "loading", "binaries", "amd", "gpus", "cuda", "communication", "processes", "python", "source_builds", "compilers",
     "numerics", "kernels", "installers",

@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Collection, Iterator
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.interfaces.messages import Template, open_messages
-from compat.records import record
+from compat.records import cached, record
 from compat.versions import key_of
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "successors.bin")
+FILE = os.path.join(DATA, "successors.bin")
 
 _LEAVES = re.compile(
     r"deprecat|renamed|\bremoved?\b|replaced|no longer (?:supported|used|accepted|needed)|now located|moved to", re.IGNORECASE
@@ -147,11 +147,12 @@ def packed(folder: str) -> bytes:
         return marshal.dumps({(row["package"], row["old"]): row["new"] for row in csv.DictReader(file)}, 4)
 
 
-_curated: dict[tuple[str, str], str] = {}
+@cached
+def _curated() -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = marshal.loads(read_table(FILE))
+    return found
 
 
 def curated(package: str, old: str) -> str | None:
     """Return what to use instead of an option (``--task``), a name or a module (``torch._six``), ``None`` if not known."""
-    if not _curated:
-        _curated.update(marshal.loads(read_table(FILE)))
-    return _curated.get((package, old))
+    return _curated().get((package, old))

@@ -10,7 +10,7 @@ import marshal
 import os
 import zlib
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -148,4 +148,4 @@ def place_of(known: tuple[str, ...], version: str) -> int | None:
 
 def open_at_once() -> AtOnce:
     """Open the shipped index."""
-    return AtOnce(read_table(os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface", _NAME)))
+    return AtOnce(read_table(os.path.join(DATA, "surface", _NAME)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compat.records import record
+from compat.records import cached, record
 
 _NAMES = r"(\([^)]*\)|(?:[^\n;#\\]|\\\r?\n)*)"
 _STATEMENT = rf"(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]*{_NAMES}|import[ \t]+((?:[^\n#;\\]|\\\r?\n)+))"
@@ -113,15 +113,11 @@ def _absolute(origin: str, inside: str) -> str | None:
     return f"{base}.{rest}" if rest else base
 
 
-_texts: dict[str, str] = {}
-
-
+@cached
 def text_of(path: str) -> str:
     """Return the text of a file, read once; empty if it cannot be read."""
-    if path not in _texts:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                _texts[path] = file.read()
-        except OSError:
-            _texts[path] = ""
-    return _texts[path]
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -20,16 +20,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypedDict
 
-from compat.files import read_table
+from compat.files import DATA, MATRIX, read_table
 from compat.interfaces.table import header_of, value_of
 from compat.records import record
 
 HOLE = "¤"
 MAGIC = b"compat-messages-1\n"
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "messages")
+FOLDER = os.path.join(DATA, "messages")
 NATIVE = ".native"
 """Ends the names of the tables of compiled code, ``vllm.native``. Their modules are paths, ``csrc/cache_kernels.cu``."""
-_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "messages")
+_SOURCES = os.path.join(MATRIX, "messages")
 LONGEST_TEXT = 8000
 """Maximum number of characters of a text that are compared; templates are far shorter."""
 _MOST_ALIKE = 64

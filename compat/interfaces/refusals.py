@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.records import record
 from compat.versions import is_version, key_of
 
@@ -71,7 +71,7 @@ def fact_tests(condition: Condition) -> Iterator[FactTest]:
 # --- The table of guards.
 
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "guards.bin")
+FILE = os.path.join(DATA, "guards.bin")
 IMPORT = "import"
 """The ``reach`` of code that runs on import of the package."""
 _RELEASED = key_of("1")[5]

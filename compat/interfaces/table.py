@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.interfaces.at_once import place_of
 from compat.interfaces.release import NO_PACKAGES
 from compat.interfaces.source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAGIC = b"surface2"
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "surface")
+FOLDER = os.path.join(DATA, "surface")
 _PARTIAL = "partial"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.model import EMPTY
 from compat.records import create_unchecked, record, values_of
 from compat.rules.rule import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _VERSION = 4
 """The marshal format version: the oldest one that all supported Python versions write and read identically."""
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "rules.bin")
+FILE = os.path.join(DATA, "rules.bin")
 
 
 class Matrix:
@@ -279,7 +279,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTempl
 # --- Evidence for the version bounds of rules (``matrix/evidence``, from ``make audit``), compiled for ``compat rules show``.
 
 
-EVIDENCE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "evidence.bin")
+EVIDENCE = os.path.join(DATA, "evidence.bin")
 EVIDENCE_FIELDS = ("package", "bound", "inside", "outside", "how", "seen", "date")
 
 

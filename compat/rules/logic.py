@@ -7,6 +7,7 @@ does, the possible values of that fact are enumerated (``compat.rules.unknown``)
 from __future__ import annotations
 
 from compat.model import Accelerator, Distribution
+from compat.records import cached
 from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.rule import (
     OF_PACKAGES,
@@ -173,19 +174,15 @@ def _copy_in_range(copy: Any, ranges: Ranges) -> bool | None:
     return None if copy.specifier is None else _within(copy.specifier, ranges)
 
 
+@cached
 def _within(specifier: str, ranges: Ranges) -> bool | None:
     """``True`` if every release that a specifier allows lies in ``ranges``, ``False`` if none does, else ``None``."""
-    if (specifier, ranges) not in _compared:
-        try:
-            asked = ranges_of(specifier)
-        except ValueError:
-            return None  # a local version, or not a valid specifier set
-        both = intersect(asked, ranges)
-        _compared[specifier, ranges] = False if not both else True if both == asked else None
-    return _compared[specifier, ranges]
-
-
-_compared: dict[tuple[str, Ranges], bool | None] = {}
+    try:
+        asked = ranges_of(specifier)
+    except ValueError:
+        return None  # a local version, or not a valid specifier set
+    both = intersect(asked, ranges)
+    return False if not both else True if both == asked else None
 
 
 def _agreed(values: Iterable[bool | None]) -> bool | None:

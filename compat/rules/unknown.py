@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 
 from compat.model import Accelerator, Distribution, Source
+from compat.records import cached
 from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.logic import by_root, holds
 from compat.rules.rule import (
@@ -160,22 +161,18 @@ def _of_release(copy: Distribution, bad: Ranges, facts: Facts) -> float:
         return float(contains(bad, key_of(copy.version)))
     if copy.source is not None and copy.source.kind == "vcs" and not _REVISIONS.intersection(copy.source.details):
         return _NEWEST if contains(bad, _HEAD) else _OLD_HEAD
-    pins = _related(copy.name, facts)
-    asked = copy.name, copy.specifier, pins, bad, copy.source is None
-    if asked not in _likelihoods:
-        keys = _possible(copy, pins)
-        if not keys:
-            _likelihoods[asked] = _OTHER
-        elif contains(bad, keys[-1]):
-            _likelihoods[asked] = _NEWEST
-        else:
-            share = sum(contains(bad, key) for key in keys) / len(keys)
-            _likelihoods[asked] = share if copy.source is None else share * _NOT_NEWEST
-    return _likelihoods[asked]
+    return _likelihood(copy.name, copy.specifier, _related(copy.name, facts), bad, copy.source is None)
 
 
-_likelihoods: dict[tuple[str, str | None, Pins, Ranges, bool], float] = {}
-"""Cached results: a file with hundreds of selections needs the same ones for each."""
+@cached  # a file with hundreds of selections needs the same ones for each
+def _likelihood(name: str, specifier: str | None, pins: Pins, bad: Ranges, of_index: bool) -> float:
+    keys = _possible(name, specifier, pins)
+    if not keys:
+        return _OTHER
+    if contains(bad, keys[-1]):
+        return _NEWEST
+    share = sum(contains(bad, key) for key in keys) / len(keys)
+    return share if of_index else share * _NOT_NEWEST
 
 
 def _related(name: str, facts: Facts) -> Pins:
@@ -193,20 +190,14 @@ def _related(name: str, facts: Facts) -> Pins:
     return known[name]
 
 
-def _possible(copy: Distribution, pins: Pins) -> list[Key]:
+@cached
+def _possible(name: str, specifier: str | None, pins: Pins) -> list[Key]:
     """The published releases that an open requirement and the pinned distributions allow, oldest first.
 
     If the requirement cannot be parsed, or the pins allow no release at all, they do not count.
     """
-    asked = copy.name, copy.specifier, pins
-    if asked not in _allowed:
-        admitted = _admitted_by(copy.name, copy.specifier)
-        _allowed[asked] = [key for key in admitted if _goes_with(copy.name, key, pins)] or list(admitted)
-    return _allowed[asked]
-
-
-_allowed: dict[tuple[str, str | None, Pins], list[Key]] = {}
-"""Results of :func:`_possible`, which questions about one distribution share."""
+    admitted = _admitted_by(name, specifier)
+    return [key for key in admitted if _goes_with(name, key, pins)] or list(admitted)
 
 
 def _goes_with(name: str, key: Key, pins: Pins) -> bool:
@@ -240,18 +231,14 @@ def _admitted_by(name: str, specifier: str | None) -> Collection[Key]:
     return [key for key in _published(name) if contains(admitted, key)]
 
 
+@cached
 def _published(name: str) -> Mapping[Key, int]:
     """The places of the releases of a distribution that are not yanked, oldest first."""
     from compat.tables.declared import open_declared
 
-    if name not in _releases:
-        package = open_declared().package(name)
-        known = () if package is None else package.releases
-        _releases[name] = {key_of(release.version): place for place, release in enumerate(known) if release.yanked is None}
-    return _releases[name]
-
-
-_releases: dict[str, dict[Key, int]] = {}
+    package = open_declared().package(name)
+    known = () if package is None else package.releases
+    return {key_of(release.version): place for place, release in enumerate(known) if release.yanked is None}
 
 
 # --- The values that unknown facts can have.

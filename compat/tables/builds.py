@@ -8,8 +8,8 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
-from compat.records import record
+from compat.files import DATA, MATRIX, read_table
+from compat.records import cached, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         runs_on: Mapping[str, Mapping[str, frozenset[str]]]
 
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "code.bin")
-_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
+FILE = os.path.join(DATA, "code.bin")
+_SOURCES = os.path.join(MATRIX, "facts")
 EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel", "auto-gptq", "autoawq")
 """Packages of ``extension_builds.csv``."""
 
@@ -144,15 +144,11 @@ def _pair(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
+@cached
 def open_code_tables() -> CodeTables:
     """Return the tables this package ships, read once; in an unbuilt source tree, those of its fact files."""
-    if not _opened:
-        unbuilt = not os.path.exists(FILE) and os.path.isdir(_SOURCES)
-        _opened.append(CodeTables(tables_from(_SOURCES) if unbuilt else marshal.loads(read_table(FILE))))
-    return _opened[0]
-
-
-_opened: list[CodeTables] = []
+    unbuilt = not os.path.exists(FILE) and os.path.isdir(_SOURCES)
+    return CodeTables(tables_from(_SOURCES) if unbuilt else marshal.loads(read_table(FILE)))
 
 
 def tables_from(folder: str) -> Tables:

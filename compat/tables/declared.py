@@ -9,9 +9,9 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.model import Distribution
-from compat.records import record
+from compat.records import cached, record
 from compat.versions import Ranges, contains, key_of, recorded
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from compat.markers import Marker
 
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "declared.bin")
+FILE = os.path.join(DATA, "declared.bin")
 
 
 @record(frozen=True)
@@ -123,14 +123,10 @@ def _within(runs: Runs, place: int) -> bool:
     return False
 
 
-_opened: list[Declared] = []
-
-
+@cached
 def open_declared() -> Declared:
     """Return the shipped file, opened once."""
-    if not _opened:
-        _opened.append(Declared())
-    return _opened[0]
+    return Declared()
 
 
 class Declared:
@@ -179,7 +175,7 @@ Runs: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 TABLE = "wheels.csv"
-WHEELS_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "wheels.bin")
+WHEELS_FILE = os.path.join(DATA, "wheels.bin")
 
 
 @record(frozen=True)

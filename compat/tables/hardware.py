@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
+from compat.files import DATA, MATRIX, read_table
 from compat.model import Accelerator, Environment
 from compat.records import replace
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     DriverTable: TypeAlias = tuple[tuple[Numbers, Numbers | None, Numbers | None], ...]
 
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "hardware.bin")
-_SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "matrix", "facts")
+FILE = os.path.join(DATA, "hardware.bin")
+_SOURCES = os.path.join(MATRIX, "facts")
 
 
 def open_gpus() -> GpuTable:
@@ -173,7 +173,7 @@ if TYPE_CHECKING:
     """(card, part of the name the driver gives it, memory in GB or 0, dense TFLOP/s of 16-bit types, GB/s, source)"""
 
 
-PEAK_RATES_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "peaks.bin")
+PEAK_RATES_FILE = os.path.join(DATA, "peaks.bin")
 
 
 def open_peaks() -> tuple[Peak, ...]:

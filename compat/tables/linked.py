@@ -9,8 +9,8 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import read_table
-from compat.records import record
+from compat.files import DATA, read_table
+from compat.records import cached, record
 from compat.versions import key_of, recorded
 
 TYPE_CHECKING = False
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-_DATA = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data")
-FILE = os.path.join(_DATA, "linked.bin")
-SYMBOLS_FILE = os.path.join(_DATA, "torch_symbols.bin")
-NUMPY_FILE = os.path.join(_DATA, "numpy_abi.bin")
+FILE = os.path.join(DATA, "linked.bin")
+SYMBOLS_FILE = os.path.join(DATA, "torch_symbols.bin")
+NUMPY_FILE = os.path.join(DATA, "numpy_abi.bin")
 NUMPY_TABLE = "numpy_abi.csv"
 _TAGS = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 """Platform tags older than those that name their glibc."""
@@ -91,14 +90,10 @@ class Symbols:
     exported: Mapping[str, tuple[str, ...]]
 
 
-_opened: list[LinkedTable] = []
-
-
+@cached
 def open_linked() -> LinkedTable:
     """The shipped table, read once."""
-    if not _opened:
-        _opened.append(LinkedTable(read_table(FILE)))
-    return _opened[0]
+    return LinkedTable(read_table(FILE))
 
 
 def open_symbols() -> Symbols:

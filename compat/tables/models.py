@@ -11,10 +11,10 @@ import marshal
 import os
 import re
 
-from compat.files import read_table
-from compat.records import record
+from compat.files import DATA, read_table
+from compat.records import cached, record
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "models.bin")
+FILE = os.path.join(DATA, "models.bin")
 TABLE = "models.csv"
 _SIZE = re.compile(r"(?P<active>a)?(?P<effective>e)?\d{1,4}(?:\.\d{1,3})?[bmt]\Z")
 """A number of parameters (``8b``, ``e4b``), or of those that a token uses (``a3b``), which only mixtures of experts have."""
@@ -76,14 +76,10 @@ def _without_flavour(stem: str) -> str:
     return f"{start}{plus}{mixture}" if last in _FLAVOURS else stem
 
 
-_opened: list[dict[tuple[str, str], Family]] = []
-
-
+@cached
 def _open() -> dict[tuple[str, str], Family]:
-    if not _opened:
-        rows = marshal.loads(read_table(FILE))
-        _opened.append({(organisation, stem): Family(*rest) for organisation, stem, *rest in rows})
-    return _opened[0]
+    rows = marshal.loads(read_table(FILE))
+    return {(organisation, stem): Family(*rest) for organisation, stem, *rest in rows}
 
 
 def packed(folder: str) -> bytes:

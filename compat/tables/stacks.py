@@ -6,10 +6,10 @@ import csv
 import marshal
 import os
 
-from compat.files import read_table
+from compat.files import DATA, read_table
 from compat.records import record
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "stacks.bin")
+FILE = os.path.join(DATA, "stacks.bin")
 _COLUMNS = ("task", "stack", "gpu", "driver", "python", "pins", "packages", "checked")
 
 

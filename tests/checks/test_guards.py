@@ -66,7 +66,8 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "_opened", [Refusals(packed(ROWS, NAMES))])
+    refusals = Refusals(packed(ROWS, NAMES))
+    monkeypatch.setattr(guards, "open_once", lambda: refusals)
 
 
 def found(*, complete: bool = True, gpu: str | None = None, workload: Workload | None = None, **packages: str) -> list[Finding]:
