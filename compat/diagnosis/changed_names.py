@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to
-from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import distribution_of_module, inferred, is_before, location_text, package_of, version_of
 from compat.diagnosis.missing_names import Named, module_of_name
 from compat.diagnosis.python_messages import ATTRIBUTE, CALL, KEYWORD, MEMBER, MODULE, NAME, Lack
 from compat.interfaces import changes as table
@@ -21,7 +21,7 @@ from compat.interfaces.announced import advised
 from compat.interfaces.changes import Change, changes
 from compat.model import Finding, Fix
 from compat.records import record, replace
-from compat.versions import is_final, is_version, key_of
+from compat.versions import is_final, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -292,7 +292,7 @@ def of_new_function(error: RaisedError, facts: Facts) -> list[Finding]:
     package = distribution_of_module(module)
     found = _since(function, package, frame.file)
     here = version_of(package, facts)
-    if found is None or (here is not None and is_version(here) and key_of(here) < key_of(found[1])):
+    if found is None or is_before(here, found[1]):
         return []
     last, since = found
     return [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from compat.checks.code import providers
 from compat.interfaces.table import open_table, tracked
 from compat.model import Finding, Fix, normalized
+from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import Frame, RaisedError
@@ -158,6 +159,11 @@ def version_of(name: str, facts: Facts) -> str | None:
     """Return the installed version of a distribution, or ``None``."""
     found = facts.package(name)
     return found[0].version if isinstance(found, list) and found else None
+
+
+def is_before(version: str | None, release: str) -> bool:
+    """Whether an installed version is known, and older than a release."""
+    return version is not None and is_version(version) and key_of(version) < key_of(release)
 
 
 def modules_of(error: RaisedError) -> list[str]:

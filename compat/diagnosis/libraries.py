@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compat.checks.fix_commands import upgrade_to
 from compat.checks.torch_build import INDEX, major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
-from compat.diagnosis.frame_packages import distribution_in, inferred, version_of
+from compat.diagnosis.frame_packages import distribution_in, inferred, is_before, version_of
 from compat.diagnosis.loader import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
@@ -32,7 +32,7 @@ from compat.records import replace
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
 from compat.tables.linked import open_linked
-from compat.versions import is_version, key_of
+from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -356,7 +356,7 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
             yield Fix("pin", name, f"=={fitting[-1]}", f"the newest release for CUDA {major_version(cuda)}", command)
         return
     version = version_of(name, facts)
-    if rows and version is not None and is_version(version) and key_of(version) < key_of(rows[0].version):
+    if rows and is_before(version, rows[0].version):
         text = f"a build for the CUDA of {name} {version}" + (f", which is {built}" if built else "")
         yield Fix("source-install", "torch", "", text, f"pip install torch --index-url {INDEX}/cuXYZ")
         return

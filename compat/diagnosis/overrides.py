@@ -22,6 +22,7 @@ from compat.diagnosis.frame_packages import (
     distribution_of_module,
     inferred,
     innermost_packages,
+    is_before,
     location_text,
     modules_of,
     package_of,
@@ -34,7 +35,7 @@ from compat.interfaces.source.records import Class, Function
 from compat.interfaces.world import World
 from compat.model import Finding, Fix
 from compat.records import record, replace
-from compat.versions import is_final, is_version, key_of
+from compat.versions import is_final, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -256,7 +257,7 @@ def _owner(lack: Lack) -> tuple[str, str]:
 def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, facts: Facts) -> list[Finding]:
     """Return the finding, unless the installed transformers does not pass the argument, or the class is one of its own."""
     here = version_of("transformers", facts)
-    if gain is None or not owner or (here is not None and is_version(here) and key_of(here) < key_of(gain.since)):
+    if gain is None or not owner or is_before(here, gain.since):
         return []
     module = module_of_name(owner, [name.replace("-", "_") for name in innermost_packages(error)])
     if module is not None and module.startswith("transformers"):
@@ -347,7 +348,7 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
         return []
     package, owner, since, first = found
     here = version_of(package, facts)
-    if here is not None and is_version(here) and key_of(here) < key_of(since):
+    if is_before(here, since):
         return []
     fixes = [Fix("config", text=f"pass a {owner} (see its documentation for a conversion), or let {package} make it")]
     if since != first:

@@ -17,6 +17,7 @@ from compat.diagnosis.frame_packages import (
     distribution_of_module,
     inferred,
     innermost_packages,
+    is_before,
     location_text,
     modules_of,
     package_of,
@@ -30,7 +31,7 @@ from compat.interfaces.source.records import Class
 from compat.interfaces.table import tracked
 from compat.model import Finding, Fix
 from compat.rules.facts import Facts
-from compat.versions import is_version, key_of
+from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -75,7 +76,7 @@ def _is_of_tables(owner: str, error: RaisedError) -> bool:
 
 def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     version = version_of("transformers", facts)
-    if version is not None and is_version(version) and key_of(version) < key_of(_EAGER):
+    if is_before(version, _EAGER):
         return []
     by_base = any(frame.function == "_add_tokens" and package_of(frame) == "transformers" for frame in error.frames)
     if not by_base and (error.frames or lack.name not in _VOCABULARY):

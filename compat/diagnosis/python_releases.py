@@ -9,9 +9,10 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, location_text, package_of, version_of
+from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, is_before, location_text, package_of, version_of
 from compat.diagnosis.python_messages import ATTRIBUTE, MODULE, NAME, Lack
 from compat.model import Finding, Fix
+from compat.records import replace
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
     removed, added = by_name(REMOVED).get(lack.what), by_name(ADDED).get(lack.what)
     if removed is None and added is None:
         return None
-    python = facts.value("python")
+    python = _running(facts)
     release = removed or added or ""
-    if isinstance(python, str) and is_version(python) and (key_of(python) >= key_of(release)) != bool(removed):
+    if python is not None and (key_of(python) >= key_of(release)) != bool(removed):
         return None  # another interpreter was running
     who = asking or "A package"
     spec = f"<{release}" if removed else f">={release}"
@@ -88,21 +89,34 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
     if asking is not None:
         newer = Fix("upgrade", asking, None, f"a release of {asking} that supports this Python", f"pip install -U {asking}")
         fixes.insert(0 if removed else 1, newer)
+    title = f"{who} uses {lack.what} of the standard library, which "
+    title += f"Python {release} removed" if removed else f"has it since Python {release}"
+    return _of_python("symptom-python-release", title, "a different", release, asking, fixes, where, facts)
+
+
+def _running(facts: Facts) -> str | None:
+    """Return the version of the running Python, if it is known."""
+    python = facts.value("python")
+    return python if isinstance(python, str) and is_version(python) else None
+
+
+def _of_python(
+    rule: str, title: str, other: str, release: str, asking: str | None, fixes: list[Fix], where: str, facts: Facts
+) -> Finding:  # fmt: skip
+    """Return the finding for code that runs on ``other`` Pythons, those before or since a release."""
+    python = _running(facts)
     return Finding(
-        rule="symptom-python-release", origin="surface", verdict="hit" if isinstance(python, str) else "possible",
-        title=f"{who} uses {lack.what} of the standard library, which "
-        + (f"Python {release} removed" if removed else f"has it since Python {release}"),
-        why=f"{who} was written for a different Python than the running "
-        f"one{f' ({python})' if isinstance(python, str) else ''}.",
-        packages={asking: version_of(asking, facts)} if asking else {}, facts=("python",), fixes=tuple(fixes),
-        evidence=(f"{_WHATS_NEW}{release}.html",), here=where,
+        rule=rule, origin="surface", verdict="possible" if python is None else "hit", title=title,
+        why=f"{asking or 'A package'} was written for {other} Python than the running one{f' ({python})' if python else ''}.",
+        packages={asking: version_of(asking, facts)} if asking else {}, facts=("python",),
+        fixes=tuple(fixes), evidence=(f"{_WHATS_NEW}{release}.html",), here=where,
     )  # fmt: skip
 
 
 def _numpy(name: str, asking: str | None, where: str, facts: Facts) -> Finding | None:
     release = by_name(_OF_NUMPY).get(name)
     version = version_of("numpy", facts)
-    if release is None or (version is not None and is_version(version) and key_of(version) < key_of(release)):
+    if release is None or is_before(version, release):
         return None
     who = asking or "A package"
     older = Fix("downgrade", "numpy", f"<{release}", f"still has numpy.{name}", f'pip install "numpy<{release}"')
@@ -145,27 +159,19 @@ def of_language(error: RaisedError, facts: Facts) -> list[Finding]:
     name = (error.exception or "").rpartition(".")[2]
     frame = error.frames[-1] if error.frames else None
     code = (frame.code or "").strip() if frame else ""
-    python = facts.value("python")
-    known = python if isinstance(python, str) and is_version(python) else None
+    python = _running(facts)
     for release, exception, message, feature, line in _FEATURES:
         if name != exception or not re.search(message, error.message) or not (not line or re.search(line, code)):
             continue
-        if known is not None and key_of(known) >= key_of(release):
+        if python is not None and key_of(python) >= key_of(release):
             return []
         module = package_of(frame) if frame else None
         asking = distribution_of_module(module) if module not in (None, MODELS_OWN) and module else None
-        who = asking or "A package"
         fixes = [Fix("config", text=f"use Python >={release}", command=f"uv venv --python '>={release}'")]
         if asking is not None:
             fixes.append(Fix("pin", asking, None, f"a release of {asking} that supports this Python"))
-        return [
-            Finding(
-                rule="symptom-python-feature", origin="surface", verdict="possible" if known is None else "hit",
-                confidence="confirmed" if known else "reported",
-                title=f"{who} uses {feature}, which Python has since {release}",
-                why=f"{who} was written for a newer Python than the running one{f' ({known})' if known else ''}.",
-                packages={asking: version_of(asking, facts)} if asking else {}, facts=("python",), fixes=tuple(fixes),
-                evidence=(f"{_WHATS_NEW}{release}.html",), here=location_text(error),
-            )
-        ]  # fmt: skip
+        title = f"{asking or 'A package'} uses {feature}, which Python has since {release}"
+        where = location_text(error)
+        found = _of_python("symptom-python-feature", title, "a newer", release, asking, fixes, where, facts)
+        return [found if python else replace(found, confidence="reported")]
     return []

@@ -32,10 +32,15 @@ def parse_text(text: str, path: str) -> dict[str, Any]:
     except RecursionError:
         raise InputError("cannot be parsed: nested too deeply", path) from None
     except InputError as problem:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-                raise InputError("has an unresolved merge conflict", path, number) from None
+        refuse_conflict(text, path)
         raise problem from None
+
+
+def refuse_conflict(text: str, path: str) -> None:
+    """Raise :class:`InputError` with the line if a text has an unresolved merge conflict."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise InputError("has an unresolved merge conflict", path, number) from None
 
 
 def _endless_key(text: str) -> int | None:

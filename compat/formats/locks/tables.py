@@ -11,7 +11,7 @@ from compat.formats.specifiers import is_version
 from compat.model import Source, normalized
 from compat.redact import excerpt, without_credentials
 from compat.syntax.json import parse_json
-from compat.syntax.toml import Places, parse_text
+from compat.syntax.toml import Places, parse_text, refuse_conflict
 
 Content = dict[str, Any]
 
@@ -145,9 +145,7 @@ def read_json(path: str, text: str) -> Table:
     try:
         content = parse_json(text.removeprefix("\ufeff"), path)
     except InputError:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-                raise InputError("has an unresolved merge conflict", path, number) from None
+        refuse_conflict(text, path)
         raise
     if not isinstance(content, dict):
         raise InputError(f"expected a JSON object, as in every {os.path.basename(path)}", path)
