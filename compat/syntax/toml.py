@@ -74,9 +74,10 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
         try:
             return tomllib.loads(text)
         except ValueError as problem:  # TOMLDecodeError, or a number that is too long
-            place = re.search(r"\(at line (\d+), column \d+\)", str(problem))
-            reason = str(problem).partition(" (at ")[0]
-            raise InputError(f"is not TOML: {reason}", path, int(place[1]) if place else None) from None
+            reason, _, place = str(problem).partition(" (at ")
+            at = re.match(r"line (\d+)", place)
+            last = text.rstrip().count("\n") + 1 if place else None  # "at end of document"
+            raise InputError(f"is not TOML: {reason}", path, int(at[1]) if at else last) from None
     else:
         import tomlkit
         from tomlkit.exceptions import ParseError

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from compat.syntax.toml import Places
+import pytest
+
+from compat.errors import InputError
+from compat.syntax.toml import Places, parse_text
 
 TEXT = """\
 [ tool."uv" ] # settings
@@ -34,3 +37,10 @@ def test_strings_from_a_line_on() -> None:
     assert places.string('b ; os_name == "nt"', 2) == 4
     assert places.string("nowhere", 2) == 2
     assert places.string("nowhere", None) is None
+
+
+@pytest.mark.parametrize(("text", "line"), [('a = 1\nb = "c', 2), ("a = [\n  1,\n\n", 2), ("a = 1\nb = = 2\nc = 3\n", 2)])
+def test_an_error_names_its_line_and_the_last_one_if_the_text_ends_early(text: str, line: int) -> None:
+    with pytest.raises(InputError, match="is not TOML") as caught:
+        parse_text(text, "uv.lock")
+    assert caught.value.line == line
