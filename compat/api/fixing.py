@@ -187,6 +187,10 @@ def repaired(
         errors += tuple(each for each in new if key_of(each) not in seen and _held_before(each, case))
         seen |= {key_of(each) for each in new}
         rounds -= 1
+        if held := _drifted(case, plan, after, new):
+            plan, after = _with_pins(plan, held), None
+            written = written_for(case, plan)
+            continue
         try:
             more = (
                 Plan()
@@ -311,6 +315,35 @@ def _resolved(plan: Plan, after: Case) -> Plan:
         return replace(plan, verified=Verified(rules, None, f"uv refuses the edited file: {after.unresolved}", unread))
     why = f"where pins override requirements: {after.unresolved}" if after.overrides else after.unresolved
     return replace(plan, verified=Verified(rules, after.resolves, why, unread))
+
+
+def _drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding]) -> tuple[Change, ...]:
+    """Pins of the plan's own releases, where errors of the edited file are only about others that uv chooses for it.
+
+    A range may admit releases of years, and uv may go back through all of them for what the plan has pinned.
+    """
+    if case.whole or not after.resolves or after.selection != case.selection:
+        return ()
+    there, now = _versions(case), _versions(after)
+    named = {each.name for each in plan.changes if each.name not in plan.along}
+    found = {name: plan.chosen[name] for each in new for name in each.packages if name in plan.chosen and name not in named}
+    moved = [name for name, each in found.items() if each.source is None and now.get(name, each.version) != each.version]
+    listed = [name for name in moved if name in case.listed]  # which bring along what they require
+    return tuple(
+        Change(
+            name, there.get(name), found[name].version, why=f"an installer would take {name} {now[name]}",
+            direct=name in (case.direct or ()), held=there.get(name) == found[name].version,
+        )
+        for name in sorted(listed or moved)
+    )  # fmt: skip
+
+
+def _with_pins(plan: Plan, pins: tuple[Change, ...]) -> Plan:
+    """The plan with more explicit changes."""
+    changes = {each.name: each for each in (*plan.changes, *pins)}
+    ordered = tuple(changes[name] for name in sorted(changes))
+    paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
+    return replace(plan, changes=ordered, along=plan.along - {each.name for each in pins}, cost=cost_of(ordered, **paid))
 
 
 def _held_before(finding: Finding, case: Case) -> bool:

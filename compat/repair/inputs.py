@@ -127,9 +127,10 @@ UNBUILT = Source("index", {"build": True})
 
 
 def is_given(copy: Distribution) -> bool:
-    """Whether it cannot be changed from a package index: it is from conda, or its version is unknown (VCS, folder, build)."""
+    """Whether it cannot be changed from a package index: it is from conda, or its version is unknown (VCS, image, build)."""
     kind = None if copy.source is None else copy.source.kind
-    return kind == "conda" or (copy.version is None and (kind in ("vcs", "url", "directory") or copy.source == UNBUILT))
+    unknown = kind in ("vcs", "url", "directory", "image") or copy.source == UNBUILT
+    return kind == "conda" or (copy.version is None and unknown)
 
 
 def kept(text: str, target: Target, current: dict[str, Release]) -> Need:

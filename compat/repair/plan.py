@@ -148,10 +148,10 @@ def actions(finding: Finding, *, left: bool = False) -> tuple[Fix, ...]:
 def cost_of(changes: Collection[Change], *, errors: int = 0, source: int = 0, steps: int = 0) -> dict[str, int]:
     """The cost of some changes, by name and without zeros.
 
-    torch and its family count as one change, implied changes are not counted. ``image`` is the number of images that another
-    tag replaces, ``errors`` that of the errors left, ``source`` that of the source builds.
+    torch and its family count as one change, implied changes and releases that stay are not counted. ``image`` is the number of
+    images that another tag replaces, ``errors`` that of the errors left, ``source`` that of the source builds.
     """
-    there = [each for each in changes if each.before is not None and not each.implied]
+    there = [each for each in changes if each.before is not None and not each.implied and not each.held]
     releases = [each for each in there if not each.is_image and each.after is not None]
     moved = [(each, Version(each.before or "0"), Version(each.after or "0")) for each in releases]
     found = {
@@ -507,4 +507,7 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
         if fix.kind == "uninstall" and fix.package and (at == 0 or fix.package not in problem.direct)
     )  # fmt: skip
     named = frozenset(advised(matrix, problem, errors))
-    return replace(problem, fixed=frozenset(fixed), recommended=told, advised=named, violated=violated, unwanted=unwanted)
+    return replace(
+        problem, fixed=frozenset(fixed), recommended=told, advised=named, violated=violated, unwanted=unwanted,
+        concerned=frozenset(name for each in errors if each.rule != UNRESOLVED for name in each.packages),
+    )  # fmt: skip

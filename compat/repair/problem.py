@@ -38,6 +38,9 @@ LEFT = 2
 """The same for a release outside the range that the file states: somebody wrote that on purpose."""
 AGED = 2
 """Cost of each year by which a release that a file leaves open is older than the one that installers take, unless advised."""
+FAR_DAYS = 182
+"""Days between the upload of a pinned release and that of another one, for each of which the move counts as one more change:
+a release of 2024 is rather moved to one of 2025 with a second package than to one of 2026 alone."""
 BEHIND = 10
 """Cost of each release behind the newest, relative to an added package, if the newest releases are preferred or installed."""
 DAYS_BACK = 365
@@ -128,9 +131,9 @@ class Problem:
     ``alone`` are the packages that no other requires, ``unwanted`` those that the fix of a finding removes. ``unlisted`` are
     installed because others require them, and need no pin. ``unpinned`` are all packages whose version the installer chose:
     neither a downgrade nor a major version is worse for them. ``unnamed`` are those that no file lists: they do not count as
-    changed, either. ``from_part``: the file lists only part of what is installed. ``unserved`` are the errors of listed
-    releases that no installer can take on the target; ``known`` are the only packages that findings may be about, if others are
-    installed of which nothing is known.
+    changed, either, and which release they are follows from others, unless they are ``concerned`` by an error. ``from_part``:
+    the file lists only part of what is installed. ``unserved`` are the errors of listed releases that no installer can take on
+    the target; ``known`` are the only packages that findings may be about, if others are installed of which nothing is known.
     """
 
     environment: Environment
@@ -152,6 +155,7 @@ class Problem:
     unlisted: frozenset[str] = frozenset()
     unpinned: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
+    concerned: frozenset[str] = frozenset()
     from_part: bool = False
     unserved: tuple[Finding, ...] = ()
     known: frozenset[str] | None = None
@@ -229,14 +233,21 @@ class Problem:
         return any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
 
     def years_back(self, release: Release, day: str) -> int:
-        """How many years before ``day`` a release was uploaded; 0 if a finding advises it, or the user wants any age."""
+        """How many years before ``day`` a release was uploaded; 0 if a finding advises it, or its age does not matter."""
         if (
             self.policy.any_age
             or not (release.day and day)
+            or (release.name in self.unnamed and release.name not in self.concerned)
             or any(need.name == release.name and release.meets(need.specifier) for need in (*self.advised, *self.keep))
         ):
             return 0
         return max(0, _days(release.day, day) // DAYS_BACK)
+
+    def distance(self, release: Release, day: str) -> int:
+        """How far, in steps of :data:`FAR_DAYS`, a release is from the pinned one, which was uploaded on ``day``."""
+        if self.policy.prefer != "stay" or not (release.day and day):
+            return 0
+        return abs(_days(release.day, day)) // FAR_DAYS
 
     def _is_of_installer(self, release: Release) -> bool:
         """Whether an installer may choose it for what the file states, however old it is."""

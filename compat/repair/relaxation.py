@@ -208,11 +208,13 @@ class Relaxation:
         cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
         cost("changes", atom, LEFT * left)
+        day = self._release[name][current.version].day
         if name in problem.unpinned and not left and not follows and name not in FOLLOWING:
-            day = self._release[name][current.version].day
             cost("changes", atom, AGED * problem.years_back(release, day))
         if follows or (name in problem.unpinned and not left):
             return
+        if name not in problem.unpinned and name not in FOLLOWING and name not in BUILT_AGAINST_TORCH:
+            cost("changes", atom, problem.distance(release, day))
         newest_wanted = name in problem.direct and problem.policy.prefer == "newest"
         if there < here and name not in FOLLOWING and not newest_wanted:
             cost("changes", atom, DOWNGRADE if name in problem.direct else 1)

@@ -93,9 +93,11 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
 
 
 def advised(matrix: Matrix, problem: Problem, errors: Iterable[Finding]) -> Iterator[Need]:
-    """The releases that a finding or its rule names as a fix, which may be old."""
+    """The releases that a finding or its rule names as a fix, which may be old if none of its fixes is newer."""
     for finding in errors:
-        yield from (need for _, needs in _fixes_of(finding, matrix, problem) for need in needs)
+        fixes = _fixes_of(finding, matrix, problem)
+        newer = [needs for kind, needs in fixes if kind == "upgrade"]
+        yield from (need for needs in newer or [needs for _, needs in fixes] for need in needs)
 
 
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:

@@ -149,3 +149,18 @@ def test_an_error_that_only_releases_for_a_newer_python_fix_moves_the_image(comp
         done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--any-age", "--write")
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_text() == OLD_PYTHON.format("torch==2.8.0").replace("ubuntu20.04", "ubuntu22.04")
+
+
+def test_what_an_image_has_in_an_unknown_release_is_not_asked_of_the_index(compat: Run, tmp_path: Path) -> None:
+    """The tag names transformer-engine 1.7, which is built for the image and on no index."""
+    path = tmp_path / "Dockerfile"
+    path.write_text("FROM registry.example/verl:th2.4.0-cu124-vllm0.6.3-te1.7\nRUN pip install trl==0.12.0\n", encoding="utf-8")
+    packages = {
+        "trl": {"0.12.0": release("2024-11-04", "transformers")},
+        "transformers": {"4.46.3": release("2024-11-18")},
+        "transformer-engine": {"1.13.0": release("2024-12-01")},
+    }
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), "--gpu", "A100", "--python-version", "3.11", "--index-url", server.url)
+    assert "transformer-engine" not in done.stdout
+    assert "Nothing to fix" in done.stdout, done.stdout + done.stderr

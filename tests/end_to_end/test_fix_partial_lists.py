@@ -69,6 +69,28 @@ def test_a_project_that_names_what_torch_brings_along_is_edited_there_as_well(
     assert (tmp_path / "pyproject.toml").read_text() == text.replace("2.6.0", "2.7.0").replace("3.2.0", "3.3.0")
 
 
+def test_an_open_range_is_pinned_where_an_installer_would_take_a_release_with_an_error_for_the_edited_file(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:  # fmt: skip
+    """gamma 1.2 requires the beta of the plan, and is worse than gamma 1.1, which is installed today."""
+    index.add("gamma", {"1.1": release("2025-03-01"), "1.2": release("2025-04-01", "beta<3")})
+    index.add("beta", {"2.0": release("2025-01-01"), "3.0": release("2025-03-01")})
+    rules = "".join(
+        RULE.format(name=name, severity="error", packages=packages, hit=hit, clear=clear, fix=f"[[rule.fix]]\n{fixed}")
+        for name, packages, hit, clear, fixed in (
+            ("bad-beta", 'beta = ">=3"', 'beta = "3.0"', 'beta = "2.0"', 'downgrade = { beta = "<3" }'),
+            ("bad-gamma", 'gamma = ">=1.2"', 'gamma = "1.2"', 'gamma = "1.1"', 'downgrade = { gamma = "<1.2" }'),
+        )
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("beta\ngamma<2\n")
+    done = fix("--write", *own(tmp_path, rules), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  gamma  1.1 (pinned)\n      because an installer would take gamma 1.2\n" in done.stdout
+    assert "1 package changed" in done.stdout
+    assert (tmp_path / "requirements.txt").read_text().splitlines() == ["beta==2.0", "gamma==1.1"]
+    assert 'undo      uv pip install "beta==3.0"\n' in done.stdout
+
+
 def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
     index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})

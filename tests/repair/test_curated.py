@@ -12,7 +12,7 @@ from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.relaxation import ABSENT, Forbidden
-from compat.repair.rules import forbidden, forbidden_by_wheels, recommended
+from compat.repair.rules import advised, forbidden, forbidden_by_wheels, recommended
 from compat.repair.target import Need, Target
 from compat.rules.compiled import in_memory
 from compat.rules.loader import load_file
@@ -220,6 +220,26 @@ def test_what_is_recommended_says_which_other_package_moves_for_an_error_of_its_
     problem = installed("torch", "bitsandbytes")
     assert [each.moving for each in recommended(in_memory(()), problem, (pair,))] == [frozenset()]
     assert [each.moving for each in recommended(in_memory(()), problem, (pair, alone))] == [frozenset({"torch"})]
+
+
+def test_an_old_release_is_only_advised_where_no_fix_is_newer(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    forward, back = 'upgrade = { deepspeed = ">=0.14.4" }', 'downgrade = { torch = "<2.4" }'
+    own = (
+        RULE.replace("a-rule", name).replace('upgrade = { trl = ">=0.16.0" }', fixes)
+        for name, fixes in (("both", f"{forward}\n[[rule.fix]]\n{back}"), ("older", back))
+    )
+    file.write_text("".join(own))
+    findings = {
+        name: Finding(
+            rule=name, origin="rule", verdict="hit", severity="error", effect="crash", title="", why="", confidence="confirmed",
+            packages={"deepspeed": "0.9.1", "torch": "2.15.0"},
+        )
+        for name in ("both", "older")
+    }  # fmt: skip
+    matrix, problem = in_memory(load_file(str(file))), installed("deepspeed", "torch")
+    assert [need.text for need in advised(matrix, problem, (findings["both"],))] == ["deepspeed>=0.14.4"]
+    assert [need.text for need in advised(matrix, problem, (findings["older"],))] == ["torch<2.4"]
 
 
 def test_nothing_is_recommended_for_what_follows_torch() -> None:

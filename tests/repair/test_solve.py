@@ -12,7 +12,7 @@ from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, Statement
 from compat.repair.explain import conflict
-from compat.repair.problem import MOST, Problem, Recommended
+from compat.repair.problem import MOST, Policy, Problem, Recommended
 from compat.repair.relaxation import Forbidden
 from compat.repair.solve import Solver, follow
 from compat.repair.target import Need
@@ -147,6 +147,39 @@ def test_torch_moves_no_further_because_an_open_torchvision_would_be_older() -> 
     solution = solver.solve(known)
     assert solution.chosen is not None
     assert {name: each.version for name, each in solution.chosen.items()} == {"torch": "2.1", "torchvision": "0.16"}
+
+
+def test_a_pinned_release_moves_to_one_of_its_time_rather_than_to_one_of_a_year_later() -> None:
+    """vllm 0.18 needs no change of ray; the one that fixes the error and was uploaded half a year after what is pinned does."""
+    vllm = [Release("vllm", *each) for each in (("0.8", "2025-05-01"), ("0.10", "2025-09-01"), ("0.18", "2026-07-01"))]
+    ray = [Release("ray", *each) for each in (("2.47", "2025-06-01"), ("2.48", "2025-07-01"))]
+    needs = {("vllm", "0.10"): {"": (need("ray>=2.48"),)}}
+    bad = Forbidden((("vllm", frozenset({"0.8"})),), Statement("rule", "no code for the GPU"), ERRORS)
+    asked = replace(problem(current=(vllm[0], ray[0])), direct=frozenset({"vllm", "ray"}))
+    universe = MemoryUniverse({"vllm": tuple(vllm), "ray": tuple(ray)}, needs)
+    for policy, expected in ((Policy(), {"vllm": "0.10", "ray": "2.48"}), (Policy("upgrade"), {"vllm": "0.18", "ray": "2.47"})):
+        wanted = replace(asked, policy=policy)
+        solution = Solver(wanted, universe, rules=lambda *_: (bad,), judge=lambda *_: (), needs={}).solve(("vllm", "ray"))
+        assert solution.chosen is not None
+        assert {name: each.version for name, each in solution.chosen.items()} == expected
+
+
+def test_the_age_of_what_others_bring_along_moves_no_pin() -> None:
+    """vllm 0.10 pins an old setuptools, which the file does not list and no error is about."""
+    vllm = [Release("vllm", *each) for each in (("0.8", "2025-05-01"), ("0.10", "2025-09-01"), ("0.11", "2025-09-15"))]
+    tools = [Release("setuptools", *each) for each in (("79.0", "2024-04-01"), ("84.0", "2026-10-01"))]
+    needs = {("vllm", "0.10"): {"": (need("setuptools<80"),)}}
+    bad = Forbidden((("vllm", frozenset({"0.8"})),), Statement("rule", "no code for the GPU"), ERRORS)
+    unnamed = frozenset({"setuptools"})
+    asked = replace(problem(current=(vllm[0], tools[1])), direct=frozenset({"vllm"}), unpinned=unnamed, unnamed=unnamed)
+    for concerned, expected in ((frozenset[str](), "0.10"), (unnamed, "0.11")):
+        wanted = replace(asked, concerned=concerned)
+        universe = MemoryUniverse({"vllm": tuple(vllm), "setuptools": tuple(tools)}, needs)
+        solution = Solver(wanted, universe, rules=lambda *_: (bad,), judge=lambda *_: (), needs={}).solve(
+            ("vllm", "setuptools")
+        )
+        assert solution.chosen is not None
+        assert solution.chosen["vllm"].version == expected
 
 
 def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> None:

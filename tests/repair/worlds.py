@@ -16,6 +16,7 @@ from compat.repair.problem import (
     BUILT_AGAINST_TORCH,
     DAYS_BACK,
     DOWNGRADE,
+    FAR_DAYS,
     FOLLOWING,
     LEFT,
     MAJOR,
@@ -137,7 +138,7 @@ class Everything:
                 back += 1
             if name in current and name in stated and moves_major(Version(current[name]), Version(version)):
                 weighed += MAJOR if name in self.problem.direct else MAJOR_BELOW
-            weighed += LEFT * (name in left)
+            weighed += LEFT * (name in left) + self._distance(name, version)
             aged = name in own and name in current and name not in stated and name not in FOLLOWING
             if aged and not self.problem.policy.any_age:
                 day, now = release[name][version].day, release[name][current[name]].day
@@ -162,6 +163,15 @@ class Everything:
             levels["errors left"], self._not_taken(chosen), len(changed) + weighed, back, sources, behind,
             levels["warnings left"], old, added + removed, self._rank(chosen), steps, others, more_steps, following,
         )  # fmt: skip
+
+    def _distance(self, name: str, version: str) -> int:
+        """Half-years from a pinned release to the one chosen for it."""
+        current = self.problem.current.get(name)
+        free = {*self.problem.unpinned, *FOLLOWING, *BUILT_AGAINST_TORCH}
+        day = next(each.day for each in self.releases[name] if each.version == version)
+        if self.problem.policy.prefer != "stay" or current is None or name in free or family(name) != name:
+            return 0
+        return abs(days_between(current.day, day)) // FAR_DAYS if current.day and day else 0
 
     def _taken(self, chosen: dict[str, str]) -> list[list[bool]]:
         """For each finding which of its recommended fixes hold; first of all that another of its packages moved."""

@@ -33,7 +33,7 @@ class Change:
     written by hand need not name it. ``default_index``: the vendor's index that also has the default build of the release: a
     file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
     environments of the file is installed by (``None``: all), ``left_out`` the extras and groups whose requirements stay because
-    they are for other GPUs.
+    they are for other GPUs. ``held``: it stays, but the file has to say so, as an installer would take another one.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Change:
     default_index: str | None = None
     lines: frozenset[int] | None = None
     left_out: frozenset[str] = frozenset()
+    held: bool = False
 
     def is_on(self, line: int | None) -> bool:
         """Whether a statement on a line is meant."""
@@ -115,7 +116,7 @@ def checked(changes: Sequence[Change]) -> tuple[Change, ...]:
     """
     found: dict[str, Change] = {}
     for change in changes:
-        if change.before == change.after and change.source == change.before_source:
+        if change.before == change.after and change.source == change.before_source and not change.held:
             continue
         if change.name in found:
             raise InputError(f"expected one change of {change.name}, not two")

@@ -149,7 +149,8 @@ def commands_for(
         return Commands()
     pip = Installer(installer, python, tuple(architectures))
     moved = [change for change in wanted if change.direct or not change.implied] or wanted
-    back = tuple(pip.commands([inverse(change) for change in moved])) if all(map(_can_roll_back, moved)) else ()
+    there = [inverse(change) for change in moved if not change.held]
+    back = tuple(pip.commands(there)) if all(map(_can_roll_back, moved)) else ()
     here = tuple(pip.commands(moved))
     if path is None:
         return Commands(install=here, rollback=back)
