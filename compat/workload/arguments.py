@@ -351,6 +351,8 @@ _OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
     "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
     "report_to": _report_to,
+    "label_smoothing_factor": _above_zero("label-smoothing"),
+    "completion_only_loss": _switch("completion-only-loss"), "assistant_only_loss": _switch("assistant-only-loss"),
     # of peft and ms-swift, of trl and axolotl, of LLaMA-Factory
     "modules_to_save": _listed("modules-to-save"), "lora_modules_to_save": _listed("modules-to-save"),
     "additional_target": _listed("modules-to-save"),

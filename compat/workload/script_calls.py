@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TRAINER_KEYWORDS = ("packing", "use_liger", "model_init_kwargs")
 _ATTENTION = ("attn_implementation", "use_flash_attention_2")
+_SETS_DTYPE = ("torch_dtype", "dtype", "config", "quantization_config", "load_in_4bit", "load_in_8bit")
+"""Arguments of ``from_pretrained`` that decide, or may decide, the type of the weights."""
 _LOADER_KEYWORDS = (
     "device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing", *_ATTENTION,
 )  # fmt: skip
@@ -68,6 +70,7 @@ class Calls:
         self._inference: list[Callable[[], None]] = []
         self._generates = False
         self._padded: list[_Call] = []
+        self._untyped: list[_Call] = []
         self._without_precision: list[_Call] = []
         self._sets_precision = False
         self._engines: set[Scope] = set()
@@ -91,6 +94,8 @@ class Calls:
             self._on("padded-prompts", call)
         for call in () if self._sets_precision else self._without_precision:
             self._on("default-precision", call)
+        for call in self._untyped if self._trains else ():
+            self._on("default-dtype", call)
         if not self._trains:
             for name, origin, conditional in self._subclassed:
                 self._trainer(name, origin, conditional)
@@ -193,6 +198,8 @@ class Calls:
         self._options(call, _LOADER_KEYWORDS)
         if call.root == "transformers" and call.whole and call.keywords.keys().isdisjoint((*_ATTENTION, "config")):
             self._draft.off("flash-attention", call.origin, tentative=call.conditional)  # it only uses it where it is asked for
+        if call.root == "transformers" and call.whole and call.keywords.keys().isdisjoint(_SETS_DTYPE):
+            self._untyped.append(call)
         name = next((call.keywords[key] for key in _MODEL_NAMES if key in call.keywords), None)
         if name is None and call.node.args:
             name = self._names.value(call.node.args[0], call.scope)

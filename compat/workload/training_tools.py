@@ -103,6 +103,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-lora", lora, COMMAND)
         reading.draft.feature("vllm-sleep", parse_switch(known.get("enable_sleep_mode", False)), COMMAND)
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
+        reading.draft.feature("no-custom-all-reduce", parse_switch(known.get("disable_custom_all_reduce", False)), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
         _features_of(reading, known, _CHOSEN)
@@ -164,6 +165,8 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     known = {_SHORT.get(name, name): value for name, value in options}
     _serves(reading, known, known.get("model_path", known.get("model")))
     _features_of(reading, known, _CHOSEN_OF_SGLANG)
+    reading.draft.feature("no-custom-all-reduce", parse_switch(known.get("disable_custom_all_reduce", False)), COMMAND)
+    reading.draft.feature("sglang-p2p-check", parse_switch(known.get("enable_p2p_check", False)), COMMAND)
 
 
 def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:

@@ -463,3 +463,22 @@ def test_whether_a_script_uses_unsloth(code: str, on: bool, off: bool, tmp_path:
     workload = read_script(str(tmp_path / "train.py")).workload
     assert ("unsloth" in (workload.features or ())) is on
     assert ("unsloth" in (workload.features_absent or ())) is off
+
+
+@pytest.mark.parametrize(
+    ("arguments", "on"),
+    [
+        ('"x"', True),
+        ('"x", device_map="auto"', True),
+        ('"x", dtype="auto"', False),
+        ('"x", torch_dtype=torch.bfloat16', False),
+        ('"x", quantization_config=config', False),
+        ('"x", **options', False),  # what they are is not known
+    ],
+)
+def test_a_model_that_is_trained_and_loaded_without_a_type(script: Path, arguments: str, on: bool) -> None:
+    loaded = (
+        f"from transformers import AutoModelForCausalLM, Trainer\nmodel = AutoModelForCausalLM.from_pretrained({arguments})\n"
+    )
+    assert "default-dtype" not in (read(script, loaded).workload.features or ())
+    assert ("default-dtype" in (read(script, f"{loaded}Trainer(model).train()\n").workload.features or ())) is on

@@ -119,6 +119,18 @@ def test_which_attention_sglang_is_asked_for(tmp_path: Path) -> None:
     assert "sglang-flashinfer" in (read(line, tmp_path).workload.features_absent or ())
 
 
+@pytest.mark.parametrize("line", ["python -m sglang.launch_server --model-path Q", "vllm serve Q"])
+def test_whether_a_server_uses_its_own_all_reduce(line: str, tmp_path: Path) -> None:
+    assert "no-custom-all-reduce" in (read(f"{line} --disable-custom-all-reduce", tmp_path).workload.features or ())
+    assert "no-custom-all-reduce" in (read(line, tmp_path).workload.features_absent or ())
+
+
+def test_whether_sglang_tests_peer_to_peer_access(tmp_path: Path) -> None:
+    line = "python -m sglang.launch_server --model-path Q --tp 2"
+    assert "sglang-p2p-check" in (read(f"{line} --enable-p2p-check", tmp_path).workload.features or ())
+    assert "sglang-p2p-check" in (read(line, tmp_path).workload.features_absent or ())
+
+
 def test_how_sglang_moves_its_cache(tmp_path: Path) -> None:
     line = "python -m sglang.launch_server --model-path Q --disaggregation-mode decode"
     assert "sglang-nixl" in (read(f"{line} --disaggregation-transfer-backend nixl", tmp_path).workload.features or ())
