@@ -43,6 +43,7 @@ from compat.repair.target import satisfies
 from compat.repair.verify import NOT_FOUND, Checks, Verified
 from compat.repair.whole_plans import findings, to_fix
 from compat.rules.compiled import Matrix
+from compat.versions import key_of as key_of_version
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
@@ -165,6 +166,7 @@ def repaired(
     after = None
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = _leaner(case, plan, planner)
+        plan, after = _ranged(case, plan, after, planner)
     written = written_for(case, plan)
     seen = {key_of(each) for each in errors}
     rounds = _ROUNDS
@@ -253,6 +255,33 @@ def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None
         if other.resolves and not new:
             pinned, after = pinned - {name}, other
     return _as_installed(case, replace(plan, along=(plan.along | unpinned) - pinned), after), after
+
+
+_OF_RANGES = ("requirements", "pyproject.toml")
+"""Files that people write ranges into, in the syntax of PEP 508."""
+
+
+def _ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tuple[Plan, Case | None]:
+    """The plan with upper bounds (``pyarrow<26``) for what the file states without a pin, if uv resolves them to the same.
+
+    With the case of the edited file, if it was read.
+    """
+    assert case.listing is not None
+    older = [
+        each for each in plan.changes
+        if each.before is not None and each.after is not None and each.name not in plan.along and not case.listed.get(each.name)
+        and each.source is None and each.before_source is None and key_of_version(each.after) < key_of_version(each.before)
+        and all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name)
+    ]  # fmt: skip
+    if not older or case.listing.kind not in _OF_RANGES or case.resolves is not True or planner.means.is_late():
+        return plan, after
+    if case.file is None or b"--hash" in read_content(case.file):
+        return plan, after
+    after = after or as_written(case, plan, written_for(case, plan), planner)
+    limits = {each.name: planner.limit(each.name, each.after or "") for each in older}
+    loose = replace(plan, changes=tuple(replace(each, limit=limits.get(each.name, "")) for each in plan.changes))
+    other = as_written(case, loose, written_for(case, loose), planner)
+    return (loose, other) if other.resolves and _versions(other) == _versions(after) else (plan, after)
 
 
 def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:

@@ -149,6 +149,19 @@ def changed(clauses: str, before: str | None, after: str, how: str) -> str:
     return lead + _adapted(core, before, after, how) + tail
 
 
+def is_pinned(clauses: str) -> bool:
+    """Whether clauses name one release."""
+    return any((found := _CLAUSE.fullmatch(part)) is not None and found[1] in ("==", "===") for part in clauses.split(","))
+
+
+def limited(clauses: str, limit: str) -> str:
+    """Return a range with an upper bound (``<26``) in place of its own."""
+    core = clauses.strip().strip("()")
+    kept = [part for part in core.split(",") if part and ((at := _CLAUSE.fullmatch(part)) is None or at[1] not in ("<", "<="))]
+    text = ",".join((*kept, limit))
+    return f"{clauses[: len(clauses) - len(clauses.lstrip())]}{f'({text})' if clauses.strip().startswith('(') else text}"
+
+
 def admits(clauses: str, version: str) -> bool:
     """Whether clauses admit a version; an invalid set admits none."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet

@@ -308,6 +308,16 @@ class Planner:
         candidates = self.problem.candidates(name, found) if found else ()
         return candidates[-1].version if candidates else None
 
+    def limit(self, name: str, version: str) -> str:
+        """The shortest upper bound that excludes the releases after this one (``<26``); "" if they could not be read."""
+        after = Version(version)
+        newer = (each.key for each in self._universe.releases([name])[name] or () if each.plain and each.key > after)
+        first = min((each for each in newer if not each.is_prerelease), default=None)
+        if first is None or first.epoch:
+            return ""
+        bounds = (".".join(map(str, first.release[:length])) for length in range(1, len(first.release) + 1))
+        return next((f"<{each}" for each in bounds if after < Version(each) <= first), "")
+
     def unread(self, name: str) -> str:
         """Why the releases of a package could not be read."""
         return self._universe.unknown.get(name, "there are none")

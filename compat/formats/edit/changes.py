@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from compat.errors import InputError, printable
 from compat.formats.requirements.requirement import is_path, is_url
-from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed
+from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, is_pinned, limited
 from compat.model import Distribution, Source, normalized
 from compat.records import record, replace
 from compat.redact import excerpt, without_credentials
@@ -34,6 +34,7 @@ class Change:
     file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
     environments of the file is installed by (``None``: all), ``left_out`` the extras and groups whose requirements stay because
     they are for other GPUs. ``held``: it stays, but the file has to say so, as an installer would take another one.
+    ``limit`` is the upper bound (``<26``) with which an installer takes the planned release, for a file that states no pin.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Change:
     lines: frozenset[int] | None = None
     left_out: frozenset[str] = frozenset()
     held: bool = False
+    limit: str = ""
 
     def is_on(self, line: int | None) -> bool:
         """Whether a statement on a line is meant."""
@@ -106,6 +108,7 @@ def inverse(change: Change) -> Change:
         before_source=change.source,
         hashes=(),
         default_index=None,
+        limit="",
     )
 
 
@@ -258,6 +261,8 @@ def rewritten(text: str, change: Change, how: str) -> str:
         return _from_address(parts, change)
     assert change.after is not None
     if parts.address is None:
+        if change.limit and how == EXACT and not is_pinned(parts.clauses):
+            return parts.head + limited(parts.clauses, change.limit) + parts.tail
         clauses = changed(parts.clauses, change.before, change.after, how)
         return parts.head + clauses + parts.tail
     if not is_url(parts.address):
@@ -283,8 +288,10 @@ def without_version(text: str, name: str) -> str:
 
 
 def requirement_for(change: Change) -> str:
-    """Return a new requirement for exactly the planned release."""
-    return f"{change.name} @ {address(change.source)}" if change.is_direct_url else f"{change.name}=={change.after}"
+    """Return a new requirement for the planned release."""
+    if change.is_direct_url:
+        return f"{change.name} @ {address(change.source)}"
+    return f"{change.name}{change.limit or f'=={change.after}'}"
 
 
 def address(source: Source | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry
+from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry, is_pinned, limited
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,17 @@ def test_a_range_beside_a_pin_only_lets_the_release_in(clauses: str, after: str,
 )  # fmt: skip
 def test_poetry_constraints(constraint: str, before: str, after: str, how: str, expected: str) -> None:
     assert changed_poetry(constraint, before, after, how) == expected
+
+
+@pytest.mark.parametrize(
+    ("clauses", "after"),
+    [
+        ("", "<26"), (">=2.6", ">=2.6,<26"), (" >=2,<30", " >=2,<26"), ("(>=2)", "(>=2,<26)"), ("<=30,!=25.0", "!=25.0,<26"),
+    ],
+)  # fmt: skip
+def test_an_upper_bound_takes_the_place_of_another_one(clauses: str, after: str) -> None:
+    assert limited(clauses, "<26") == after
+    assert not is_pinned(clauses)
+    assert is_pinned("==25.0")
+    assert is_pinned(" === 25.0")
+    assert not is_pinned("!=25.0")
