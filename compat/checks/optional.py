@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import upgrade_to
 from compat.checks.guards import ENGINES
-from compat.interfaces.available import least_available
+from compat.interfaces.at_once import least_available
 from compat.model import Distribution, Finding, is_release
 from compat.versions import is_version, key_of
 

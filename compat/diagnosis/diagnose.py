@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from compat.checks import derived_findings
 from compat.diagnosis.explanations import between, explain_symptoms
 from compat.diagnosis.frame_packages import location_text, version_of
-from compat.diagnosis.hiding import hidden_by_own_file
+from compat.diagnosis.installations import hidden_by_own_file
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.raised_messages import explain_raised_message
 from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier

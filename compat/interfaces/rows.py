@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from compat.files import read_table
-from compat.interfaces.at_once import importable, place_of
-from compat.interfaces.available import AVAILABLE_FROM, least_available
+from compat.interfaces.at_once import AVAILABLE_FROM, importable, least_available, place_of
 from compat.records import record
 from compat.versions import key_of
 

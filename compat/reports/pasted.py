@@ -10,8 +10,7 @@ from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
 from compat.reports.fields import read_fields
 from compat.reports.findings import HINTED, LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
-from compat.reports.hints import read_hints, read_images
-from compat.reports.launches import read_launches
+from compat.reports.hints import read_hints, read_images, read_launches
 from compat.reports.lines import plain_lines
 from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
