@@ -7,6 +7,7 @@ LLaMA-Factory, axolotl and ms-swift; an option with the same meaning everywhere 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch, precision_word
 
@@ -82,41 +83,43 @@ def _value(word: str) -> object:
     return UNKNOWN if "$" in word else word
 
 
-def _switch(feature: str, *, inverse: bool = False) -> Callable[[Draft, object, str, bool], None]:
+Reader: TypeAlias = "Callable[[Draft, object, str, bool], None]"
+"""Records what the value of an option says, with its origin; the last argument is ``tentative``."""
+
+
+def _fact(key: str, of: Callable[[object], object]) -> Reader:
+    """Record the fact that ``of`` makes of a value; ``None``: the value says nothing. What is unknown stays so."""
+
     def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        on = parse_switch(value)
-        draft.feature(feature, on if on is UNKNOWN or not inverse else not on, origin, tentative=tentative)
+        found = UNKNOWN if value is UNKNOWN else of(value)
+        if found is not None:
+            draft.record(key, found, origin, tentative=tentative)
 
     return read
 
 
-def _number(key: str) -> Callable[[Draft, object, str, bool], None]:
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        number = parse_count(value)
-        draft.record(key, UNKNOWN if number == 0 else number, origin, tentative=tentative)
-
-    return read
+def _feature(name: str, of: Callable[[object], object] = parse_switch) -> Reader:
+    """Record whether a feature is on."""
+    return _fact(f"features.{name}", of)
 
 
-def _choice(key: str, word: str) -> Callable[[Draft, object, str, bool], None]:
+def _is_off(value: object) -> object:
+    on = parse_switch(value)
+    return on if on is UNKNOWN else not on
+
+
+def _positive(value: object) -> object:
+    return parse_count(value) or UNKNOWN
+
+
+def _is_several(value: object) -> object:
+    number = parse_count(value)
+    return number if number is UNKNOWN else number > 1
+
+
+def _choice(key: str, word: str) -> Reader:
     """Read a switch that selects one of several values (``bf16``, ``load_in_4bit``); off, it says nothing of the others."""
-
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        on = parse_switch(value)
-        if on is not False:
-            draft.record(key, word if on is True else UNKNOWN, origin, tentative=tentative)
-
-    return read
-
-
-def _several(feature: str) -> Callable[[Draft, object, str, bool], None]:
-    """Read a number that turns a feature on if it is above 1."""
-
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        number = parse_count(value)
-        draft.feature(feature, number if number is UNKNOWN else number > 1, origin, tentative=tentative)
-
-    return read
+    return _fact(key, lambda value: {True: word, False: None}.get(parse_switch(value), UNKNOWN))  # type: ignore[call-overload]
 
 
 def _device_map(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -132,36 +135,32 @@ def _fast_inference(draft: Draft, value: object, origin: str, tentative: bool) -
         draft.feature(feature, parse_switch(value), origin, tentative=tentative)
 
 
-def _attention(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    """Record whether FlashAttention is asked for, by the name of an implementation or by a switch."""
+def _is_flash(value: object) -> object:
+    """Whether FlashAttention is asked for, by the name of an implementation or by a switch."""
     on = parse_switch(value)
     if on is UNKNOWN and isinstance(value, str) and value not in ("", "auto", "None"):
         word = value.lower()
         on = "flash" in word or word in ("fa2", "fa3", "fa4")
-    draft.feature("flash-attention", on, origin, tentative=tentative)
+    return on
 
 
-def _bits(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+def _quantization(value: object) -> object:
     bits = parse_count(value)
-    draft.record("quantization", f"{bits}bit" if bits in (4, 8) else UNKNOWN, origin, tentative=tentative)
+    return f"{bits}bit" if bits in (4, 8) else UNKNOWN
 
 
-def _mixed_precision(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    if value not in ("no", False):
-        draft.record("precision", precision_word(value) or UNKNOWN, origin, tentative=tentative)
+def _precision(value: object) -> object:
+    return None if value in ("no", False) else precision_word(value) or UNKNOWN
 
 
-def _checkpointing(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+def _is_checkpointing(value: object) -> object:
     # unsloth's own variant is selected by name
-    on = True if value == "unsloth" else parse_switch(value)
-    draft.feature("gradient-checkpointing", on, origin, tentative=tentative)
+    return True if value == "unsloth" else parse_switch(value)
 
 
-def _resume(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+def _is_resumed(value: object) -> object:
     on = parse_switch(value)
-    if on is UNKNOWN and isinstance(value, str) and value:
-        on = value.lower() != "none" or UNKNOWN
-    draft.feature("resume", on, origin, tentative=tentative)
+    return value.lower() != "none" or UNKNOWN if on is UNKNOWN and isinstance(value, str) and value else on
 
 
 def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -170,9 +169,8 @@ def _model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         draft.record("model", value.strip(), origin, tentative=tentative)
 
 
-def _named_model(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    name = value.strip() if isinstance(value, str) else ""
-    draft.record("model", name or UNKNOWN, origin, tentative=tentative)
+def _model_name(value: object) -> object:
+    return (value.strip() if isinstance(value, str) else "") or UNKNOWN
 
 
 def _deepspeed(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -218,10 +216,10 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
             _fsdp_version(draft, version, origin, tentative)
         for name in ("fsdp_cpu_ram_efficient_loading", "cpu_ram_efficient_loading"):
             if name in value:
-                _switch("ram-efficient-loading")(draft, value[name], origin, tentative)
+                _feature("ram-efficient-loading")(draft, value[name], origin, tentative)
         for name in ("fsdp_offload_params", "offload_params"):
             if name in value:
-                _switch("fsdp-offload")(draft, value[name], origin, tentative)
+                _feature("fsdp-offload")(draft, value[name], origin, tentative)
         # how the final model is saved, which axolotl may set apart from the checkpoints
         for name in ("final_state_dict_type", "state_dict_type", "fsdp_state_dict_type"):
             if isinstance(value.get(name), str):
@@ -230,84 +228,49 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
                 break
 
 
-def _vllm_mode(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    if value is UNKNOWN or isinstance(value, str):
-        draft.feature("vllm-colocate", value if value is UNKNOWN else value == "colocate", origin, tentative=tentative)
-
-
-def _given(feature: str) -> Callable[[Draft, object, str, bool], None]:
-    """Read an option that is off as long as it is ``None``."""
-
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        draft.feature(feature, value if value is UNKNOWN else value is not None, origin, tentative=tentative)
-
-    return read
-
-
 _ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
 """The names of bitsandbytes' 8-bit Adam; ``adamw_torch_8bit`` is torchao's."""
 
 
-def _optimizer(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    if value is UNKNOWN or isinstance(value, str):
-        draft.feature("8bit-adam", value if value is UNKNOWN else value in _ADAM_8BIT, origin, tentative=tentative)
+def _word(name: str, *words: str) -> Reader:
+    """Record whether a feature is on that some words turn on."""
+    return _feature(name, lambda value: value in words if isinstance(value, str) else None)
 
 
-def _listed(feature: str) -> Callable[[Draft, object, str, bool], None]:
-    """Read an option that names what a feature is on for: a list, or words in one string."""
-
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        draft.feature(feature, value if value is UNKNOWN else bool(value), origin, tentative=tentative)
-
-    return read
+def _is_truncating(value: object) -> object:
+    """Whether axolotl cuts samples that are too long, instead of dropping them."""
+    return value.lower() == "truncate" if isinstance(value, str) else None
 
 
-def _temperature(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    """Record whether completions are sampled at another temperature than 1."""
+def _number(value: object) -> float | None:
     try:
-        on = UNKNOWN if value is UNKNOWN else float(str(value)) != 1
+        return float(str(value))
     except ValueError:
-        return
-    draft.feature("scaled-temperature", on, origin, tentative=tentative)
+        return None
 
 
-def _excess_length(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    """Record whether axolotl cuts samples that are too long, instead of dropping them."""
-    if value is UNKNOWN or isinstance(value, str):
-        on = value if value is UNKNOWN else str(value).lower() == "truncate"
-        draft.feature("truncated-samples", on, origin, tentative=tentative)
+def _is_scaled(value: object) -> object:
+    """Whether completions are sampled at another temperature than 1."""
+    number = _number(value)
+    return None if number is None else number != 1
 
 
-def _report_to(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    """Record whether the trainer logs to Weights & Biases; "all" stands for every installed integration."""
-    on: object = UNKNOWN
-    if value is not UNKNOWN:
-        words = value.replace(",", " ").split() if isinstance(value, str) else value
-        if not isinstance(words, (list, tuple)):
-            return
-        on = UNKNOWN if UNKNOWN in words else any(word in ("wandb", "all") for word in words)
-    draft.feature("report-to-wandb", on, origin, tentative=tentative)
+def _is_above_zero(value: object) -> object:
+    """Whether one of several numbers that turn a feature on does so; 0 leaves it to the others."""
+    number = _number(value)
+    return (number is not None and number > 0) or None
 
 
-def _above_zero(feature: str) -> Callable[[Draft, object, str, bool], None]:
-    """Read one of several numbers that turn a feature on; 0 leaves it to the others."""
-
-    def read(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-        try:
-            on = UNKNOWN if value is UNKNOWN else float(str(value)) > 0
-        except ValueError:
-            return
-        if on:
-            draft.feature(feature, on, origin, tentative=tentative)
-
-    return read
+def _is_wandb(value: object) -> object:
+    """Whether the trainer logs to Weights & Biases; "all" stands for every installed integration."""
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(words, (list, tuple)):
+        return None
+    return UNKNOWN if UNKNOWN in words else any(word in ("wandb", "all") for word in words)
 
 
-def _peft_type(draft: Draft, value: object, origin: str, tentative: bool) -> None:
-    if isinstance(value, str):
-        draft.feature("peft", value.lower() not in ("full", "freeze", "none", ""), origin, tentative=tentative)
-    elif value is UNKNOWN:
-        draft.feature("peft", UNKNOWN, origin, tentative=tentative)
+def _is_peft(value: object) -> object:
+    return value.lower() not in ("full", "freeze", "none", "") if isinstance(value, str) else None
 
 
 def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
@@ -315,52 +278,58 @@ def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
         apply_all(draft, value, origin, tentative=tentative)
 
 
-_SWITCHES: dict[str, Callable[[Draft, object, str, bool], None]] = {
-    "use_vllm": _switch("vllm"), "fast_inference": _fast_inference, "vllm_enable_lora": _switch("vllm-lora"),
-    "use_liger_kernel": _switch("liger"), "use_liger": _switch("liger"), "enable_liger_kernel": _switch("liger"),
-    "packing": _switch("packing"), "sample_packing": _switch("packing"),
-    "use_peft": _switch("peft"), "use_lora": _switch("peft"),
-    "use_cache": _switch("no-cache", inverse=True),
-    "torch_compile": _switch("torch-compile"),
-    "use_unsloth": _switch("unsloth"),
+_attention, _checkpointing = _feature("flash-attention", _is_flash), _feature("gradient-checkpointing", _is_checkpointing)
+_batch_size, _bits = _fact("batch_size", _positive), _fact("quantization", _quantization)
+_named_model = _fact("model", _model_name)
+_optimizer, _peft = _word("8bit-adam", *_ADAM_8BIT), _feature("peft", _is_peft)
+_SWITCHES: dict[str, Reader] = {
+    "use_vllm": _feature("vllm"), "fast_inference": _fast_inference, "vllm_enable_lora": _feature("vllm-lora"),
+    "use_liger_kernel": _feature("liger"), "use_liger": _feature("liger"), "enable_liger_kernel": _feature("liger"),
+    "packing": _feature("packing"), "sample_packing": _feature("packing"),
+    "use_peft": _feature("peft"), "use_lora": _feature("peft"),
+    "use_cache": _feature("no-cache", _is_off),
+    "torch_compile": _feature("torch-compile"),
+    "use_unsloth": _feature("unsloth"),
     "gradient_checkpointing": _checkpointing, "use_gradient_checkpointing": _checkpointing,
-    "disable_gradient_checkpointing": _switch("gradient-checkpointing", inverse=True),
+    "disable_gradient_checkpointing": _feature("gradient-checkpointing", _is_off),
     "bf16": _choice("precision", "bf16"), "fp16": _choice("precision", "fp16"),
     "device_map": _device_map,
     "flash_attn": _attention, "flash_attention": _attention, "use_flash_attn": _attention, "use_flash_attention_2": _attention,
     "load_in_4bit": _choice("quantization", "4bit"), "load_in_8bit": _choice("quantization", "8bit"),
-    "resume_from_checkpoint": _resume, "deepspeed": _deepspeed, "fsdp": _fsdp,
+    "resume_from_checkpoint": _feature("resume", _is_resumed), "deepspeed": _deepspeed, "fsdp": _fsdp,
 }  # fmt: skip
 _OPEN = ("resume_from_checkpoint", "deepspeed", "fsdp", "gradient_checkpointing", "use_gradient_checkpointing", "flash_attn",
          "flash_attention", "use_flash_attn")  # fmt: skip
 """Switches whose value may also be a name or a path."""
 
-_OPTIONS: dict[str, Callable[[Draft, object, str, bool], None]] = {
+_OPTIONS: dict[str, Reader] = {
     **_SWITCHES,
-    "per_device_train_batch_size": _number("batch_size"), "per_gpu_train_batch_size": _number("batch_size"),
-    "micro_batch_size": _number("batch_size"),
-    "gradient_accumulation_steps": _several("gradient-accumulation"),
-    "mixed_precision": _mixed_precision,
+    "per_device_train_batch_size": _batch_size, "per_gpu_train_batch_size": _batch_size,
+    "micro_batch_size": _batch_size,
+    "gradient_accumulation_steps": _feature("gradient-accumulation", _is_several),
+    "mixed_precision": _fact("precision", _precision),
     "quantization_bit": _bits, "quant_bits": _bits,
     "model_name_or_path": _named_model, "pretrained_model_name_or_path": _named_model, "model_name": _named_model,
     "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
-    "fsdp_cpu_ram_efficient_loading": _switch("ram-efficient-loading"), "fsdp_offload_params": _switch("fsdp-offload"),
-    "neat_packing": _switch("neat-packing"), "padding_free": _switch("padding-free"), "temperature": _temperature,
-    "parallelism_config_cp_size": _several("context-parallel"),
-    "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _switch("8bit-adam"),
-    "warmup_steps": _above_zero("warmup"), "warmup_ratio": _above_zero("warmup"),
-    "report_to": _report_to,
-    "label_smoothing_factor": _above_zero("label-smoothing"),
-    "completion_only_loss": _switch("completion-only-loss"), "assistant_only_loss": _switch("assistant-only-loss"),
+    "fsdp_cpu_ram_efficient_loading": _feature("ram-efficient-loading"), "fsdp_offload_params": _feature("fsdp-offload"),
+    "neat_packing": _feature("neat-packing"), "padding_free": _feature("padding-free"),
+    "temperature": _feature("scaled-temperature", _is_scaled),
+    "parallelism_config_cp_size": _feature("context-parallel", _is_several),
+    "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _feature("8bit-adam"),
+    "warmup_steps": _feature("warmup", _is_above_zero), "warmup_ratio": _feature("warmup", _is_above_zero),
+    "report_to": _feature("report-to-wandb", _is_wandb),
+    "label_smoothing_factor": _feature("label-smoothing", _is_above_zero),
+    "completion_only_loss": _feature("completion-only-loss"), "assistant_only_loss": _feature("assistant-only-loss"),
     # of peft and ms-swift, of trl and axolotl, of LLaMA-Factory
-    "modules_to_save": _listed("modules-to-save"), "lora_modules_to_save": _listed("modules-to-save"),
-    "additional_target": _listed("modules-to-save"),
-    "embedding_learning_rate": _given("embedding-learning-rate"),
-    "vllm_enable_sleep_mode": _switch("vllm-sleep"), "precompute_ref_log_probs": _switch("precomputed-reference"),
-    "activation_offloading": _switch("activation-offloading"), "excess_length_strategy": _excess_length,
-    "vllm_mode": _vllm_mode, "vllm_tensor_parallel_size": _several("vllm-tensor-parallel"),
-    "finetuning_type": _peft_type, "tuner_type": _peft_type, "train_type": _peft_type, "sft_type": _peft_type,
+    "modules_to_save": _feature("modules-to-save", bool), "lora_modules_to_save": _feature("modules-to-save", bool),
+    "additional_target": _feature("modules-to-save", bool),
+    "embedding_learning_rate": _feature("embedding-learning-rate", lambda _: True),
+    "vllm_enable_sleep_mode": _feature("vllm-sleep"), "precompute_ref_log_probs": _feature("precomputed-reference"),
+    "activation_offloading": _feature("activation-offloading"),
+    "excess_length_strategy": _feature("truncated-samples", _is_truncating),
+    "vllm_mode": _word("vllm-colocate", "colocate"), "vllm_tensor_parallel_size": _feature("vllm-tensor-parallel", _is_several),
+    "finetuning_type": _peft, "tuner_type": _peft, "train_type": _peft, "sft_type": _peft,
     "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,
 }  # fmt: skip
 
