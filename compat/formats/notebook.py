@@ -253,54 +253,6 @@ _DEVICES = {"T4": "Tesla T4", "P100": "Tesla P100", "V100": "Tesla V100", "G4": 
 """Colab's GPU names that differ from the product name."""
 
 
-def read_notebook(path: str, text: str) -> tuple[Listing, ...]:
-    """Return the listing of a notebook; it is never complete, because its image has further packages.
-
-    ``context`` has the workload of its code, the Python it was saved with, and the GPU it requests from Colab. Raises
-    :class:`InputError` if the text is not a valid notebook.
-    """
-    cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
-    info = _table(metadata, "language_info")
-    language = (_word(info, "name") or _word(_table(metadata, "kernelspec"), "language")).lower()
-    if language not in _PYTHON:
-        return (
-            Listing(path, "notebook", unread=(printable(f"{path}: its cells are not Python but {excerpt(language, 40)}"),)),
-        )
-    steps = NotebookSteps(path)
-    for cell in cells:
-        steps.read(cell)
-    files = steps.files
-    files.written.update(steps.written)
-    installs = Installs(files)
-    installs.run(steps.steps)
-    for number, problem in list(steps.unread.items())[:20]:
-        files.not_read(f"{path} cell {number}", problem)
-    facts = _facts(path, files) if steps.size <= LONGEST else None
-    started = [(command, number) for command, number in steps.others if starts_a_job(command.words)]
-    for command, number in started[:20]:
-        files.note(
-            f"{path} cell {number}", f"{excerpt(' '.join(command.words), 80)} is not checked; only the code of the cells is"
-        )
-    workload = None if facts is None else _launched(facts.workload, alone=not started)
-    entries, edges = installs.listed()
-    branches = installs.branches()
-    version = _word(info, "version")
-    variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}
-    return (
-        Listing(
-            path, "notebook", entries, edges,
-            context=Environment(
-                python=version if is_release(version, 3) else None, accelerators=_accelerators(metadata),
-                variables=variables or None, workload=workload,
-            ),
-            notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
-            unread=tuple(map(printable, files.unread)),
-            elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
-            stated=installs.stated() | steps.alternatives(), branches=branches, loose=tuple(files.loose),
-        ),
-    )  # fmt: skip
-
-
 def _facts(path: str, files: InstallFiles) -> ScriptFacts | None:
     """Return what the script reader finds in the code of the cells."""
     if not path.lower().endswith(".ipynb") or not os.path.isfile(path):
@@ -373,7 +325,51 @@ class Notebook(InstallFormat):
     kind = "notebook"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        return read_notebook(path, text)
+        """Return the listing of a notebook; it is never complete, because its image has further packages.
+
+        ``context`` has the workload of its code, the Python it was saved with, and the GPU it requests from Colab. Raises
+        :class:`InputError` if the text is not a valid notebook.
+        """
+        cells, metadata = code_cells(path, text.removeprefix("\ufeff"))
+        info = _table(metadata, "language_info")
+        language = (_word(info, "name") or _word(_table(metadata, "kernelspec"), "language")).lower()
+        if language not in _PYTHON:
+            return (
+                Listing(path, "notebook", unread=(printable(f"{path}: its cells are not Python but {excerpt(language, 40)}"),)),
+            )
+        steps = NotebookSteps(path)
+        for cell in cells:
+            steps.read(cell)
+        files = steps.files
+        files.written.update(steps.written)
+        installs = Installs(files)
+        installs.run(steps.steps)
+        for number, problem in list(steps.unread.items())[:20]:
+            files.not_read(f"{path} cell {number}", problem)
+        facts = _facts(path, files) if steps.size <= LONGEST else None
+        started = [(command, number) for command, number in steps.others if starts_a_job(command.words)]
+        for command, number in started[:20]:
+            files.note(
+                f"{path} cell {number}", f"{excerpt(' '.join(command.words), 80)} is not checked; only the code of the cells is"
+            )
+        workload = None if facts is None else _launched(facts.workload, alone=not started)
+        entries, edges = installs.listed()
+        branches = installs.branches()
+        version = _word(info, "version")
+        variables: dict[str, str | None] = {**without_secrets({**(facts.variables if facts else {}), **steps.variables})}
+        return (
+            Listing(
+                path, "notebook", entries, edges,
+                context=Environment(
+                    python=version if is_release(version, 3) else None, accelerators=_accelerators(metadata),
+                    variables=variables or None, workload=workload,
+                ),
+                notes=tuple(dict.fromkeys((*map(printable, files.notes), *(facts.notes if facts else ())))),
+                unread=tuple(map(printable, files.unread)),
+                elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
+                stated=installs.stated() | steps.alternatives(), branches=branches, loose=tuple(files.loose),
+            ),
+        )  # fmt: skip
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
         cells, _ = code_cells(path, text.removeprefix("\ufeff"))

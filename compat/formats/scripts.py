@@ -89,28 +89,6 @@ _SHORT = {"G": "gpus", "N": "nodes", "n": "ntasks"}
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
 
-def read_shell_script(path: str, text: str) -> tuple[Listing, ...]:
-    """Return the listing of a shell script or Slurm batch script; it is never complete.
-
-    ``context`` has the workload of the job it starts, the variables it exports, and the CUDA toolkit it loads. Raises
-    :class:`InputError` for a file that is too large or has a merge conflict.
-    """
-    check_size(path, text, "a script that installs or launches")
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", "")
-    lines = [Placed(number, line, None) for number, line in enumerate(text.split("\n"), 1)]
-    for line in lines:
-        if line.text.startswith(_CONFLICT):
-            raise InputError("has an unresolved merge conflict", path, line.number)
-    batch = Batch(text)
-    scheduler = batch.variables()
-    job = _job(path, lines, batch)
-    job.start_last_command(scheduler=scheduler)
-    context = Environment(accelerators=batch.devices(), cuda_toolkit=_cuda_module(job.commands))
-    containers = tuple(container_listings(job, "shell"))
-    own = job.listing("shell", context=context, variables=job.exported)
-    return (own, *containers) if job.is_relevant or not containers else containers
-
-
 def _job(path: str, lines: Sequence[Placed], batch: Batch) -> Job:
     """Return the job of a script after all its commands, on the packages of the image that it runs its last job in, if any."""
     script = Script(tuple(lines))
@@ -144,7 +122,25 @@ class ShellScript(InstallFormat):
     apply = "bash {path}"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        return read_shell_script(path, text)
+        """Return the listing of a shell script or Slurm batch script; it is never complete.
+
+        ``context`` has the workload of the job it starts, the variables it exports, and the CUDA toolkit it loads. Raises
+        :class:`InputError` for a file that is too large or has a merge conflict.
+        """
+        check_size(path, text, "a script that installs or launches")
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\0", "")
+        lines = [Placed(number, line, None) for number, line in enumerate(text.split("\n"), 1)]
+        for line in lines:
+            if line.text.startswith(_CONFLICT):
+                raise InputError("has an unresolved merge conflict", path, line.number)
+        batch = Batch(text)
+        scheduler = batch.variables()
+        job = _job(path, lines, batch)
+        job.start_last_command(scheduler=scheduler)
+        context = Environment(accelerators=batch.devices(), cuda_toolkit=_cuda_module(job.commands))
+        containers = tuple(container_listings(job, "shell"))
+        own = job.listing("shell", context=context, variables=job.exported)
+        return (own, *containers) if job.is_relevant or not containers else containers
 
     def collect(self, script: InstallScript) -> None:
         lead = 1 if script.text.startswith("\ufeff") else 0

@@ -9,14 +9,14 @@ import pytest
 
 from compat.formats.containers import started_container
 from compat.formats.listing import Listing
-from compat.formats.scripts import Makefile, read_shell_script
+from compat.formats.scripts import Makefile, ShellScript
 from compat.model import Accelerator, Workload
 from tests.formats.listings import pins
 
 
 def read(folder: Path, text: str) -> tuple[Listing, ...]:
     (folder / ".git").mkdir(exist_ok=True)
-    return read_shell_script(str(folder / "run.sh"), text)
+    return ShellScript().read(str(folder / "run.sh"), text)
 
 
 def workload(listing: Listing) -> Workload:

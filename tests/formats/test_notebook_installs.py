@@ -10,7 +10,7 @@ import pytest
 
 from compat.errors import InputError
 from compat.formats.listing import Listing
-from compat.formats.notebook import LONGEST, read_notebook
+from compat.formats.notebook import LONGEST, Notebook
 from compat.syntax import python as notebook_cells
 from tests.formats.listings import pins
 
@@ -26,7 +26,7 @@ def text_of(*cells: str, **metadata: Any) -> str:
 def read(folder: Path, *cells: str, **metadata: Any) -> Listing:
     path = folder / "nb.ipynb"
     path.write_text(text_of(*cells, **metadata))
-    (found,) = read_notebook(str(path), path.read_text())
+    (found,) = Notebook().read(str(path), path.read_text())
     return found
 
 
@@ -163,7 +163,7 @@ def test_source_in_one_text_and_on_one_line(tmp_path: Path) -> None:
         (json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": cell["source"]}]}]}, indent=1), 7),
         ('\ufeff{"cells": [\n{"cell_type": "code", "source":\n["!pip ",\n"install a==1"]}]}', 3),
     ):
-        (found,) = read_notebook(str(tmp_path / "nb.ipynb"), text)
+        (found,) = Notebook().read(str(tmp_path / "nb.ipynb"), text)
         assert pins(found) == {"a": "1"}
         assert found.entries[0].line == line
 
@@ -260,11 +260,11 @@ def test_a_cell_that_is_no_python_is_said(tmp_path: Path) -> None:
 )
 def test_what_is_no_notebook(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message.replace("[", r"\[")):
-        read_notebook(str(tmp_path / "nb.ipynb"), text)
+        Notebook().read(str(tmp_path / "nb.ipynb"), text)
 
 
 def test_a_notebook_of_another_name(tmp_path: Path) -> None:
-    (found,) = read_notebook(str(tmp_path / "nb.json"), text_of("!pip install a==1"))
+    (found,) = Notebook().read(str(tmp_path / "nb.json"), text_of("!pip install a==1"))
     assert pins(found) == {"a": "1"}
     assert "its code was not searched" in found.notes[0]
 

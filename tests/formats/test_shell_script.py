@@ -11,7 +11,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.registry import read_listings
-from compat.formats.scripts import read_shell_script
+from compat.formats.scripts import ShellScript
 from compat.model import Workload
 from tests.formats.listings import lines, pins
 
@@ -20,7 +20,7 @@ def read(folder: Path, text: str, name: str = "run.sh") -> Listing:
     (folder / ".git").mkdir(exist_ok=True)
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    (found,) = read_shell_script(str(path), text)
+    (found,) = ShellScript().read(str(path), text)
     assert not found.complete
     return found
 

@@ -13,7 +13,7 @@ from packaging.markers import Marker
 from compat.errors import InputError
 from compat.formats.conda_environment import CondaEnvironment
 from compat.formats.conda_lock import CondaLock, PixiLock
-from compat.formats.docker.compose import read_compose
+from compat.formats.docker.compose import Compose
 from compat.formats.listing import Listing
 from tests.examples import examples
 from tests.formats import test_conda_environment, test_conda_lock, test_pixi_lock
@@ -26,9 +26,9 @@ SAMPLES: list[tuple[Reader, str]] = [
     (CondaLock().read, test_conda_lock.TEXT),
     (PixiLock().read, test_pixi_lock.SIX),
     (PixiLock().read, test_pixi_lock.FIVE),
-    (read_compose, test_compose.TEXT),
+    (Compose().read, test_compose.TEXT),
 ]
-READERS = [CondaEnvironment().read, CondaLock().read, PixiLock().read, read_compose]
+READERS = [CondaEnvironment().read, CondaLock().read, PixiLock().read, Compose().read]
 PIECES = (
     "null", "[]", "{}", "[a, b]", "{a: b}", "1", "true", "'", '"', "\0", "\udc80", "&a ", "*a", "<<: *gpu", "- ", "? ", "|\n",
     "!!python/object:os.system x", "!reset null", "\x85", "\u2028", "\ufeff", "9" * 5000, "[", "]", "{", "}", "=", ">=1|<2",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.errors import InputError
-from compat.formats.notebook import read_notebook
-from compat.formats.scripts import read_shell_script
+from compat.formats.notebook import Notebook
+from compat.formats.scripts import ShellScript
 
 PIECES = st.sampled_from([
     "pip install ", "a==1 ", "b>=2 ", "-r r.txt ", "-c c.txt ", "if x; then\n", "else\n", "elif y; then ", "fi\n", "case $1 in\n", "a) ", ";;\n",
@@ -24,7 +24,7 @@ TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=25).map("".jo
 @given(TEXTS)
 def test_any_shell_script(text: str) -> None:
     try:
-        (found,) = read_shell_script("folder/run.sh", text)
+        (found,) = ShellScript().read("folder/run.sh", text)
     except InputError as problem:
         assert "\n" not in str(problem)
     else:
@@ -37,7 +37,7 @@ def test_any_shell_script(text: str) -> None:
 @given(st.lists(TEXTS, max_size=4))
 def test_any_cells(cells: list[str]) -> None:
     text = json.dumps({"cells": [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]}, indent=1)
-    (found,) = read_notebook("folder/nb.ipynb", text)
+    (found,) = Notebook().read("folder/nb.ipynb", text)
     lines = text.split("\n")
     assert all(entry.line is not None and lines[entry.line - 1].lstrip().startswith('"') for entry in found.entries)
 
@@ -48,6 +48,6 @@ def test_any_cells(cells: list[str]) -> None:
 def test_any_json(value: object) -> None:
     for document in (value, {"cells": value}, {"cells": [value], "metadata": value}):
         try:
-            read_notebook("nb.ipynb", json.dumps(document))
+            Notebook().read("nb.ipynb", json.dumps(document))
         except InputError as problem:
             assert "\n" not in str(problem)

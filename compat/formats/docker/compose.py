@@ -208,38 +208,6 @@ _COMPOSE_LONGEST = 500
 _NOTHING = "no service requests a GPU, uses a known image or starts a known job"
 
 
-def read_compose(path: str, text: str) -> tuple[Listing, ...]:
-    """Return the listings of the relevant services, or one empty listing; ``label`` is the service.
-
-    Raises :class:`InputError` for invalid YAML and a value of a wrong type. The Dockerfile that a service is built from is
-    read if the project has it; a service that extends one of another file is in ``unread``.
-    """
-    file = JobFile(path, text, "a compose file")
-    found: list[Listing] = []
-    outside: list[str] = []
-    elsewhere: list[str] = []
-    documents = file.documents()
-    if not documents:
-        raise InputError("expected the 'services' of a compose file", path, 1)
-    for document in documents:
-        root = document.table(document.root, "the file")
-        if "services" not in root:
-            raise InputError("expected the 'services' of a compose file", path, 1)
-        services = document.table(root["services"], "services")
-        if len(services) > _COMPOSE_MOST:
-            raise InputError(f"has more than {_COMPOSE_MOST} services", path, root["services"].line)
-        include = root.get("include")
-        files = [include] if include is not None and include.is_text else document.items(include, "include")
-        outside += [f"{path}:{each.line}: include was not read" for each in files]  # they may define relevant services
-        for name in services:
-            found += _listings(file, document, services, name, elsewhere)
-    if not found:
-        outside += unread_installs(path, text)
-        notes = (_NOTHING, *elsewhere)
-        return (Listing(path, "compose", notes=notes, unread=tuple(outside), elsewhere=tuple(elsewhere)),)
-    return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
-
-
 def _listings(file: JobFile, document: Document, services: Table, name: str, elsewhere: list[str]) -> Iterator[Listing]:
     """Yield the listings of a service, if it has anything to check: its own, or those of the Dockerfile it is built from."""
     unread: list[str] = []
@@ -337,7 +305,35 @@ class Compose(Format):
     by_hand = "change the Dockerfile or the image it names"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
-        return read_compose(path, text)
+        """Return the listings of the relevant services, or one empty listing; ``label`` is the service.
+
+        Raises :class:`InputError` for invalid YAML and a value of a wrong type. The Dockerfile that a service is built from is
+        read if the project has it; a service that extends one of another file is in ``unread``.
+        """
+        file = JobFile(path, text, "a compose file")
+        found: list[Listing] = []
+        outside: list[str] = []
+        elsewhere: list[str] = []
+        documents = file.documents()
+        if not documents:
+            raise InputError("expected the 'services' of a compose file", path, 1)
+        for document in documents:
+            root = document.table(document.root, "the file")
+            if "services" not in root:
+                raise InputError("expected the 'services' of a compose file", path, 1)
+            services = document.table(root["services"], "services")
+            if len(services) > _COMPOSE_MOST:
+                raise InputError(f"has more than {_COMPOSE_MOST} services", path, root["services"].line)
+            include = root.get("include")
+            files = [include] if include is not None and include.is_text else document.items(include, "include")
+            outside += [f"{path}:{each.line}: include was not read" for each in files]  # they may define relevant services
+            for name in services:
+                found += _listings(file, document, services, name, elsewhere)
+        if not found:
+            outside += unread_installs(path, text)
+            notes = (_NOTHING, *elsewhere)
+            return (Listing(path, "compose", notes=notes, unread=tuple(outside), elsewhere=tuple(elsewhere)),)
+        return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
         return numbered_lines(text)

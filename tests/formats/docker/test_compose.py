@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat.errors import InputError
-from compat.formats.docker.compose import interpolated, read_compose
+from compat.formats.docker.compose import Compose, interpolated
 from compat.formats.listing import Listing
 from compat.model import Accelerator
 
@@ -36,11 +36,11 @@ services:
 
 
 def read(text: str) -> dict[str | None, Listing]:
-    return {listing.label: listing for listing in read_compose("compose.yaml", text)}
+    return {listing.label: listing for listing in Compose().read("compose.yaml", text)}
 
 
 def service(body: str) -> Listing:
-    (listing,) = read_compose("compose.yaml", f"services:\n  train:\n    image: x/y:1\n{body}")
+    (listing,) = Compose().read("compose.yaml", f"services:\n  train:\n    image: x/y:1\n{body}")
     return listing
 
 
