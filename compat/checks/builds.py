@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import (
     INDEX,
     Stack,
@@ -212,7 +213,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             continue
         if name == "flashinfer-jit-cache" and (copy.version or "").startswith(wanted):  # 0.6.11+cu130 passes the check of 0.6.1
             continue
-        same = Fix("pin", name, f"=={wanted}", "the same release", f'pip install "{name}=={wanted}"')
+        same = by_pip("pin", name, f"=={wanted}", "the same release")
         remove = Fix(
             "uninstall", name, text="FlashInfer downloads or compiles the kernels when it first needs them",
             command=f"pip uninstall -y {name}",
@@ -233,13 +234,7 @@ def _flashinfer(stack: Stack) -> Iterator[Finding]:
             packages={"flashinfer-python": python.version, name: copy.version},
             fixes=(
                 *((same,) if on_index else (remove, elsewhere_only)),
-                Fix(
-                    "pin",
-                    "flashinfer-python",
-                    f"=={theirs}",
-                    f"or the release that {name} is for",
-                    f'pip install "flashinfer-python=={theirs}"',
-                ),
+                by_pip("pin", "flashinfer-python", f"=={theirs}", f"or the release that {name} is for"),
                 Fix(kind="env-var", text="skip the version check", command="export FLASHINFER_DISABLE_VERSION_CHECK=1"),
             ),
             evidence=(
@@ -271,15 +266,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
     fixes = []
     if newer:
         first = min(newer, key=key_of)
-        fixes.append(
-            Fix(
-                "upgrade",
-                "bitsandbytes",
-                f">={first}",
-                f"the first release with a library for CUDA {cuda}",
-                f'pip install "bitsandbytes>={first}"',
-            )
-        )
+        fixes.append(by_pip("upgrade", "bitsandbytes", f">={first}", f"the first release with a library for CUDA {cuda}"))
     if nearest:
         fixes.append(
             Fix(

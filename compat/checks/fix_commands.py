@@ -11,9 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
+def by_pip(kind: str, name: str, spec: str | None, text: str) -> Fix:
+    """A fix by pip: its command installs what ``spec`` allows; ``None``: the newest release for an upgrade, otherwise any."""
+    if spec is None:
+        return Fix(kind, name, None, text, f"pip install {'-U ' if kind == 'upgrade' else ''}{name}")
+    return Fix(kind, name, spec, text, f'pip install "{name}{spec}"')
+
+
 def upgrade_to(name: str, version: str, text: str) -> Fix:
     """A fix that upgrades to ``version`` or later."""
-    return Fix("upgrade", name, f">={version}", text, f'pip install "{name}>={version}"')
+    return by_pip("upgrade", name, f">={version}", text)
 
 
 def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade") -> Fix:
@@ -51,10 +58,10 @@ def nearest_fixes(
     if above is not None:
         stays = known[-1] in finals and (check is None or check(known[-1]))
         spec = f">={above}" if stays else f"=={above}"
-        yield Fix("upgrade", name, spec, f"the next release that {text}", f'pip install "{name}{spec}"')
+        yield by_pip("upgrade", name, spec, f"the next release that {text}")
     below = next(before, None)
     if below is not None:
-        yield Fix("downgrade", name, f"=={below}", f"the last release before that {text}", f'pip install "{name}=={below}"')
+        yield by_pip("downgrade", name, f"=={below}", f"the last release before that {text}")
 
 
 # --- Commands that install drivers and CUDA toolkits on this system, with links to their documentation.

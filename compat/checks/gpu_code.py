@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Stack,
@@ -239,12 +239,11 @@ def _triton(stack: Stack) -> Iterator[Finding]:
         newer = [version for version, known in stack.tables.triton.items() if number in known]
         fixes = (
             [
-                Fix(
+                by_pip(
                     "upgrade",
                     "triton",
                     f">={min(newer, key=key_of)}",
                     "the first release whose ptxas supports it; it is installed with torch",
-                    f'pip install "triton>={min(newer, key=key_of)}"',
                 )
             ]
             if newer

@@ -8,7 +8,7 @@ A condition that the facts do not decide is not reported.
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.interfaces.refusals import IMPORT, Both, Either, FactTest, Opposite, Refusals, fact_tests, polarized
 from compat.model import Finding, Fix, is_release
 from compat.records import cached, replace
@@ -240,9 +240,9 @@ def _of_part(leading: list[_Polarized], tests: list[_Polarized], facts: Facts) -
             operator = _NEGATED[test.operator] if wanted else test.operator
             kind = "pin" if operator in ("==", "!=") else "upgrade" if operator[0] == ">" else "downgrade"
             spec = ",".join(dict.fromkeys(f"{each.operator}{each.value}" for each in accepted))
-            yield Fix(kind, test.name, spec, "a version it accepts", f'pip install "{test.name}{spec}"')
+            yield by_pip(kind, test.name, spec, "a version it accepts")
         elif test.fact == "installed" and not wanted and facts.package(test.name) == ABSENT:
-            yield Fix("pin", test.name, None, "what it requires", f"pip install {test.name}")
+            yield by_pip("pin", test.name, None, "what it requires")
         elif test.fact == "precision" and wanted:
             yield Fix("config", text=f"use a precision other than {test.value}")
         elif test.fact == "capability":

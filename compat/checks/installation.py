@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.tables.declared import Declared, Package, Published, fits, newest_python
 from compat.versions import contains, is_version, key_of
@@ -154,15 +154,7 @@ def _yanked(copy: Distribution, release: Published, package: Package) -> Finding
     if above is not None:
         fixes.append(upgrade_to(copy.name, above.version, "the next release"))
     if below is not None:
-        fixes.append(
-            Fix(
-                "downgrade",
-                copy.name,
-                f"=={below.version}",
-                "the release before",
-                f'pip install "{copy.name}=={below.version}"',
-            )
-        )
+        fixes.append(by_pip("downgrade", copy.name, f"=={below.version}", "the release before"))
     reason = f": {release.yanked}" if release.yanked else ""
     return Finding(
         rule=f"yanked-{copy.name}",
@@ -231,7 +223,7 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
         text = f"use Python {newest}, the newest one with wheels"
         fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
     elif (other := INSTEAD.get((copy.name, system or ""))) is not None:
-        fixes.append(Fix("pin", other, None, f"a build of it for {here}", f"pip install {other}"))
+        fixes.append(by_pip("pin", other, None, f"a build of it for {here}"))
     if no_system:
         others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if f"{each}:" in release.wheels)
         fixes.append(Fix("config", text=f"use {others}, or exclude it on this system with a marker"))

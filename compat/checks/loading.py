@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Stack,
@@ -294,7 +294,7 @@ def compiled_against_numpy_1(facts: Facts) -> Iterator[Finding]:
 
 def of_numpy_1(name: str, version: str | None, numpy: str | None, row: NumpyAbi) -> Finding:
     """The finding about a release compiled against numpy 1 and installed with numpy 2; both versions may be unknown."""
-    older = Fix("downgrade", "numpy", "<2", "the numpy it was compiled against", 'pip install "numpy<2"')
+    older = by_pip("downgrade", "numpy", "<2", "the numpy it was compiled against")
     newer = [upgrade_to(name, row.first, "the first release compiled against numpy 2")] if row.first else []
     return Finding(
         rule=f"build-{name}-numpy",

@@ -7,6 +7,7 @@ of their newest architecture. A build for ROCm has code for some AMD GPUs (gfx t
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, torch_for
 from compat.model import Distribution, Finding, Fix
 from compat.tables.linked import series_of
@@ -97,10 +98,7 @@ def _fixes() -> Iterator[Fix]:
         "source-install", "torch", f">={ELSEWHERE}", "from conda-forge, in an environment without pytorch-cuda",
         f'conda install --override-channels -c conda-forge "pytorch-gpu>={ELSEWHERE}"',
     )  # fmt: skip
-    yield Fix(
-        "upgrade", "torch", f">={ELSEWHERE}", "its wheel, in an environment without conda's pytorch",
-        f'pip install "torch>={ELSEWHERE}"',
-    )  # fmt: skip
+    yield by_pip("upgrade", "torch", f">={ELSEWHERE}", "its wheel, in an environment without conda's pytorch")
 
 
 def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from compat.checks.fix_commands import by_pip
 from compat.checks.gpu_code import JETSON
 from compat.checks.implied import implied_by
 from compat.checks.torch_build import major_version, public_version, stack_of, torch_for
@@ -74,7 +75,7 @@ def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Ite
                 yield torch_for(each, build.cuda, text)
             elif each != release:
                 kind = "pin" if release is None else "downgrade" if key_of(each) < key_of(release) else "upgrade"
-                yield Fix(kind, "torch", f"=={each}", text, f'pip install "torch=={each}"')
+                yield by_pip(kind, "torch", f"=={each}", text)
 
 
 def _as_released(environment: Environment) -> Environment:

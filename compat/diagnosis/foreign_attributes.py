@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.changed_names import PLAIN, is_telling, of_one_package, releases_with_option
 from compat.diagnosis.contemporaries import written_for
 from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, modules_of, version_of
@@ -182,12 +183,12 @@ def without_reading(name: str, package: str, version: str | None) -> Fix | None:
     after = [each for each in reads.lacks if key_of(each) > key_of(reads.has[-1])]
     if after:
         spec, text = f">={after[0]}", f"releases that no longer read {name}"
-        return Fix("upgrade", package, spec, text, f'pip install "{package}{spec}"')
+        return by_pip("upgrade", package, spec, text)
     return _older(package, reads.has[0], f"releases that do not read {name} yet")
 
 
 def _older(package: str, first: str, text: str) -> Fix:
-    return Fix("downgrade", package, f"<{first}", text, f'pip install "{package}<{first}"')
+    return by_pip("downgrade", package, f"<{first}", text)
 
 
 def _finding(title: str, why: str, packages: dict[str, str | None], fixes: Collection[Fix], error: RaisedError) -> Finding:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.checks.fix_commands import by_pip
 from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
@@ -61,7 +62,7 @@ def find_missing_file(error: RaisedError, facts: Facts) -> list[Finding]:
             packages={name: version},
             facts=("install",),
             fixes=(
-                Fix("upgrade", name, None, "a release that has the file", f"pip install -U {name}"),
+                by_pip("upgrade", name, None, "a release that has the file"),
                 Fix("source-install", name, "", "or an editable installation of its source, if it was built from a checkout"),
                 Fix("pin", name, None, "or install it again", f"pip install --force-reinstall --no-deps {name}"),
             ),
@@ -185,7 +186,7 @@ def of_other_systems(name: str, system: str) -> Finding | None:
     fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
     if instead is not None:
         text = f"third-party builds of {name} for {SYSTEMS[system]}"
-        fixes.insert(0, Fix("pin", instead, None, text, f"pip install {instead}"))
+        fixes.insert(0, by_pip("pin", instead, None, text))
     return Finding(
         rule=f"wheels-{name}",
         origin="release",
@@ -236,7 +237,7 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
     if first is not None:
         spec = f">={first}"
         text = f"the first release with a wheel for {on}"
-        fixes.append(Fix("upgrade", name, spec, text, f'pip install "{name}{spec}"'))
+        fixes.append(by_pip("upgrade", name, spec, text))
     if own is not None and fits(own.wheels, system, None):
         newest = newest_python(own.wheels, system)
         command = f"uv venv --python {newest}"

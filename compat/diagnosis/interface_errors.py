@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.contemporaries import published_after, written_for
 from compat.diagnosis.failing_lines import own_fault
@@ -405,7 +406,7 @@ def _newer(asking: str, owner: str, member: str, facts: Facts) -> Fix:
     """Return the release of ``asking`` to move to: one that does not read the member, if the tables show which."""
     known = without_reading(member, asking, version_of(asking, facts)) if member else None
     known = known or published_after(asking, owner, facts)
-    return known or Fix("upgrade", asking, None, f"a release of {asking} written for this {owner}", f"pip install -U {asking}")
+    return known or by_pip("upgrade", asking, None, f"a release of {asking} written for this {owner}")
 
 
 def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compat.checks.fix_commands import upgrade_to
+from compat.checks.fix_commands import by_pip, upgrade_to
 from compat.checks.torch_build import INDEX, major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, inferred, is_before, version_of
@@ -291,7 +291,7 @@ def _no_cuda_in_torch(library: str, names: Sequence[str], where: str, facts: Fac
                 "pin", "torch", None, "a build of the same release with CUDA (see the selector on pytorch.org for the index)",
                 "uv pip install --reinstall torch --torch-backend=auto",
             ),
-            *((Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"),) if name else ()),
+            *((by_pip("upgrade", name, None, "a release for this torch"),) if name else ()),
         ),
         evidence=(TORCH,),
         here=where,
@@ -332,9 +332,7 @@ def _for_cudnn(asking: str | None, release: str) -> Iterator[Fix]:
         return
     older = release == "8"
     spec = "<2.4" if older else ">=2.4"
-    yield Fix(
-        "downgrade" if older else "upgrade", "torch", spec, f"it comes with cuDNN {release}", f'pip install "torch{spec}"'
-    )
+    yield by_pip("downgrade" if older else "upgrade", "torch", spec, f"it comes with cuDNN {release}")
     if asking:
         other = "9" if older else "8"
         yield Fix("upgrade" if older else "downgrade", asking, None, f"a release that is built for cuDNN {other}")

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import loading
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import (
     distribution_in,
     distribution_of_module,
@@ -267,9 +268,9 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     ]
     if fitting and torch is not None:
         text = f"the newest release for torch {series_of(torch)}"
-        fixes.insert(0, Fix("pin", name, f"=={fitting[-1]}", text, f'pip install "{name}=={fitting[-1]}"'))
+        fixes.insert(0, by_pip("pin", name, f"=={fitting[-1]}", text))
     else:
-        fixes.append(Fix("upgrade", name, None, "a release for this torch", f"pip install -U {name}"))
+        fixes.append(by_pip("upgrade", name, None, "a release for this torch"))
     found = inferred(
         rule="symptom-undefined-symbol",
         origin="build",

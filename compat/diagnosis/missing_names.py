@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from compat.checks.code import releases
+from compat.checks.fix_commands import by_pip
 from compat.interfaces.announced import is_telling
 from compat.interfaces.at_once import place_of
 from compat.interfaces.needs import Need
@@ -100,10 +101,10 @@ class Named:
         elif self.advice is not None and not self._is_before(installed):
             yield Fix("config", None, None, self.advice)
         has = f"{'accepts' if self.call else 'has'} {self.what}"
-        yield Fix(kind, self.package, self.specifier, has, f'pip install "{self.package}{self.specifier}"')
+        yield by_pip(kind, self.package, self.specifier, has)
         if self.again is not None:
             spec = f">={self.again}"
-            yield Fix("upgrade", self.package, spec, f"{has} again", f'pip install "{self.package}{spec}"')
+            yield by_pip("upgrade", self.package, spec, f"{has} again")
 
 
 LIKELY = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
+from compat.checks.fix_commands import by_pip
 from compat.checks.guards import importing_undeclared
 from compat.checks.installation import INSTEAD
 from compat.checks.requirements import unmet_markers
@@ -119,7 +120,7 @@ def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]
             why="Either an optional import failed, or the code is derived from that of a package whose release has changed "
             "since. Both depend on releases, not on the program that runs.",
             packages={asking: version_of(asking, facts)},
-            fixes=(Fix("upgrade", asking, None, f"a release of {asking} for what is installed", f"pip install -U {asking}"),),
+            fixes=(by_pip("upgrade", asking, None, f"a release of {asking} for what is installed"),),
             evidence=(_DEPENDENCIES,),
             here=location_text(error),
         )
@@ -201,7 +202,7 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
             "installed under "
             f"another name, or the module was only copied there.{there}",
             packages={each: version_of(each, facts) for each in (asking, name) if each},
-            fixes=(Fix("pin", name, None, f"installs {name}", f"pip install {name}"),),
+            fixes=(by_pip("pin", name, None, f"installs {name}"),),
             evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
             here=location_text(error),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.changed_names import releases_with_option
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.inexact_names import spelled_otherwise
@@ -152,7 +153,7 @@ def _in_no_release(package: str, name: str, error: RaisedError, facts: Facts) ->
     newest = f" up to {table.versions[-1]}" if table is not None else ""
     source = f"https://github.com/{'huggingface/transformers' if package == 'transformers' else 'vllm-project/vllm'}"
     own = Fix("config", None, None, "trust_remote_code=True, if the model's repository contains code (review it first)")
-    upgrade = Fix("upgrade", package, None, f"a later release of {package}", f"pip install -U {package}")
+    upgrade = by_pip("upgrade", package, None, f"a later release of {package}")
     checkout = Fix(
         "source-install", package, None, f"{package} from source, where a new model appears first",
         f'pip install "{package} @ git+{source}"',
@@ -173,7 +174,7 @@ def _no_auto_class(match: re.Match[str], error: RaisedError, facts: Facts) -> Fi
     classes = sorted(name for name in (table.names_in(match["module"]) if table else ()) if name.startswith(f"{stem}For"))
     general = next((name for name in classes if name.endswith("ForConditionalGeneration")), None)
     use = general or next(iter(classes), None)
-    fixes = [Fix("upgrade", "transformers", None, "a later release may register it", "pip install -U transformers")]
+    fixes = [by_pip("upgrade", "transformers", None, "a later release may register it")]
     if use is not None:
         fixes.insert(0, Fix("config", None, None, f"from transformers import {use} (the class of this model)"))
     return _finding(

@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.changed_names import (
     COMMON,
     PLAIN,
@@ -107,7 +108,7 @@ def _ahead_of_base(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding
     newer = f">{last}"
     text = f"the releases that do not pass {lack.name}"
     fixes = (
-        Fix("upgrade", "transformers", newer, text, f'pip install "transformers{newer}"'),
+        by_pip("upgrade", "transformers", newer, text),
         Fix("config", text=f"make {owner}.{method} accept {lack.name}"),
     )
     title = f"transformers passes {lack.name} to {method}() up to {last}, but {owner} does not accept it"
@@ -270,12 +271,12 @@ def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, fa
         f"a newer version of {owner.replace('another class', 'that')} (for a model with its own code: its latest revision)",
     )
     if own is not None:
-        newer = published_after(own, "transformers", facts) or Fix(
-            "upgrade", own, None, f"a release of {own} written for this transformers", f"pip install -U {own}"
+        newer = published_after(own, "transformers", facts) or by_pip(
+            "upgrade", own, None, f"a release of {own} written for this transformers"
         )
     spec = f"<{gain.since}"
     text = f"releases before {method} got {gain.parameter}" if gain.passed else f"releases that do not use {method}"
-    older = Fix("downgrade", "transformers", spec, text, f'pip install "transformers{spec}"')
+    older = by_pip("downgrade", "transformers", spec, text)
     title = f"{gain.passes} since {gain.since}, but {owner} does not {'accept' if gain.passed else 'have'} it"
     packages = {name: version_of(name, facts) for name in filter(None, (own, "transformers"))}
     return [_override(title, gain.why, gain.confidence, packages, (older, newer), error)]
@@ -354,7 +355,7 @@ def expected_object(lack: Lack, error: RaisedError, facts: Facts) -> list[Findin
     if since != first:
         spec = f"<{since}"
         text = f"releases without {owner}.{lack.name}"
-        fixes.append(Fix("downgrade", package, spec, text, f'pip install "{package}{spec}"'))
+        fixes.append(by_pip("downgrade", package, spec, text))
         fixes.reverse()
     return [
         inferred(

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     distribution_of_module,
@@ -87,10 +88,7 @@ def _asked_too_early(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
         f" sets {lack.name} after calling that constructor: its code was written for an older transformers."
     )
     fixes = (
-        Fix(
-            "downgrade", "transformers", f"<{_EAGER}", "releases that do not look up tokens there",
-            f'pip install "transformers<{_EAGER}"',
-        ),
+        by_pip("downgrade", "transformers", f"<{_EAGER}", "releases that do not look up tokens there"),
         Fix("config", text=f"set {lack.name} before super().__init__() in the tokenizer's code, {_REVISION}"),
     )  # fmt: skip
     return [_finding(title, why, {"transformers": version}, fixes, error, by_base and version is not None, _EAGER_SEE)]
@@ -117,10 +115,7 @@ def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[F
         why += f" transformers {version} does not use it, so another copy was running."
     older = f"<{since}"
     fixes = (
-        Fix(
-            "downgrade", "transformers", older, f"releases that do not use {lack.name}",
-            f'pip install "transformers{older}"',
-        ),
+        by_pip("downgrade", "transformers", older, f"releases that do not use {lack.name}"),
         Fix("config", text=_REVISION.removeprefix("or ")),
     )  # fmt: skip
     return [_finding(title, why, {"transformers": version}, fixes, error)]
@@ -178,7 +173,7 @@ def _without(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     packages = {"transformers": version}
     if asked not in (None, "transformers"):
         packages[str(asked)] = version_of(str(asked), facts)
-        fixes.insert(0, Fix("upgrade", asked, None, "a release that supports this model", f"pip install -U {asked}"))
+        fixes.insert(0, by_pip("upgrade", asked, None, "a release that supports this model"))
     return [_finding(title, why, packages, tuple(fixes), error)]
 
 

@@ -9,6 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, is_before, location_text, package_of, version_of
 from compat.diagnosis.python_messages import ATTRIBUTE, MODULE, NAME, Lack
 from compat.model import Finding, Fix
@@ -85,9 +86,9 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
     text = f"use Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")
     fixes = [Fix("config", text=text, command=f"uv venv --python '{spec}'")]
     if lack.what == "distutils":
-        fixes.append(Fix("pin", "setuptools", None, "includes distutils", "pip install setuptools"))
+        fixes.append(by_pip("pin", "setuptools", None, "includes distutils"))
     if asking is not None:
-        newer = Fix("upgrade", asking, None, f"a release of {asking} that supports this Python", f"pip install -U {asking}")
+        newer = by_pip("upgrade", asking, None, f"a release of {asking} that supports this Python")
         fixes.insert(0 if removed else 1, newer)
     title = f"{who} uses {lack.what} of the standard library, which "
     title += f"Python {release} removed" if removed else f"has it since Python {release}"
@@ -119,14 +120,14 @@ def _numpy(name: str, asking: str | None, where: str, facts: Facts) -> Finding |
     if release is None or is_before(version, release):
         return None
     who = asking or "A package"
-    older = Fix("downgrade", "numpy", f"<{release}", f"still has numpy.{name}", f'pip install "numpy<{release}"')
-    newer = Fix("upgrade", asking, None, "a release that supports this NumPy", f"pip install -U {asking}")
+    older = by_pip("downgrade", "numpy", f"<{release}", f"still has numpy.{name}")
+    newer = (by_pip("upgrade", asking, None, "a release that supports this NumPy"),) if asking else ()
     return Finding(
         rule="symptom-numpy-name", origin="surface", verdict="hit" if version is not None else "possible",
         title=f"{who} uses numpy.{name}, which NumPy {release} removed",
         why=f"{who} was written for an older NumPy.",
         packages={**({asking: version_of(asking, facts)} if asking else {}), "numpy": version},
-        fixes=(newer, older) if asking else (older,), evidence=(_MIGRATION,), here=where,
+        fixes=(*newer, older), evidence=(_MIGRATION,), here=where,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
+from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import inferred, version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
@@ -82,9 +83,9 @@ def satisfies_specifier(version: str, specifier: str) -> bool:
 
 def release_asked_for(name: str, specifier: str) -> Fix:
     if not specifier:
-        return Fix("upgrade", name, None, "the message asks for a newer release", f"pip install -U {name}")
+        return by_pip("upgrade", name, None, "the message asks for a newer release")
     kind = "upgrade" if specifier[0] in ">~" else "downgrade" if specifier[0] == "<" else "pin"
-    return Fix(kind, name, specifier, "what the message asks for", f'pip install "{name}{specifier}"')
+    return by_pip(kind, name, specifier, "what the message asks for")
 
 
 def installs_in(text: str) -> Iterator[Fix]:
