@@ -284,7 +284,7 @@ _ANOTHER_KIND = re.compile(
 
 def of_new_function(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for an error about a container in a function that its package has only since some release."""
-    frame = error.frames[-1] if error.frames else None
+    frame = error.frame
     module = None if frame is None else package_of(frame)
     function = "" if frame is None else (frame.function or "").rpartition(".")[2]
     if frame is None or module is None or _ANOTHER_KIND.search(error.message) is None or COMMON.fullmatch(function):

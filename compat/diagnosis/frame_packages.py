@@ -206,11 +206,10 @@ def called_function(function: str, error: RaisedError) -> str | None:
     """Return the function that refused an argument; Python before 3.10 does not name the class, but the failing line may."""
     if function != "__init__":
         return function
-    found = re.search(r"\b([A-Z]\w{2,60})\(", (error.frames[-1].code or "") if error.frames else "")
+    found = re.search(r"\b([A-Z]\w{2,60})\(", error.code)
     return None if found is None else f"{found[1]}.__init__"
 
 
 def written_before(owner: str, error: RaisedError) -> list[str]:
     """Return the module that the failing line writes before a class: ``gguf`` in ``gguf.MODEL_ARCH.ARCEE``."""
-    code = (error.frames[-1].code or "") if error.frames else ""
-    return re.findall(rf"(?<![\w.])([a-z_]\w{{0,40}}(?:\.[a-z_]\w{{0,40}}){{0,6}})\.{owner}\b", code)[:1]
+    return re.findall(rf"(?<![\w.])([a-z_]\w{{0,40}}(?:\.[a-z_]\w{{0,40}}){{0,6}})\.{owner}\b", error.code)[:1]

@@ -182,8 +182,7 @@ def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts)
 
 def _is_of_another(lack: Lack, package: str, error: RaisedError) -> bool:
     """Whether the line that failed asks its own object (``self.head_dim``), in a class of another package."""
-    code = error.frames[-1].code if error.frames and lack.kind == MEMBER else None
-    own = code is not None and re.search(rf"\bself\.{lack.name}\b", code) is not None
+    own = lack.kind == MEMBER and re.search(rf"\bself\.{lack.name}\b", error.code) is not None
     top = package_of(error.frames[-1]) if own else None
     return top is not None and bool(providers(top)) and distribution_of_module(top) != package
 
@@ -318,8 +317,7 @@ def _owner_of_class(lack: Lack, error: RaisedError) -> str | None:
     )
     if module is not None:
         return distribution_of_module(module)
-    code = error.frames[-1].code if error.frames else None
-    called_by = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", code or "")
+    called_by = re.search(rf"(?<![\w.])(?P<module>[a-z]\w*)\.(?:\w+\.)*{re.escape(lack.owner)}\(", error.code)
     top = "" if called_by is None else called_by["module"]
     return distribution_of_module(top) if providers(top) else None
 

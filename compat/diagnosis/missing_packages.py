@@ -99,8 +99,7 @@ def none_of_module(name: str, error: RaisedError, facts: Facts) -> list[Finding]
 
     A package that sets the module to ``None`` if its import fails, and uses it in any case, ends like this.
     """
-    code = (error.frames[-1].code or "") if error.frames else ""
-    asked = re.search(rf"(?<![\w.])(?P<module>[a-z]\w{{2,60}})\.{re.escape(name)}\b", code)
+    asked = re.search(rf"(?<![\w.])(?P<module>[a-z]\w{{2,60}})\.{re.escape(name)}\b", error.code)
     if asked is None:
         return []
     modules = modules_of(error)

@@ -123,7 +123,7 @@ def _since(known: Named, lack: Lack, error: RaisedError, facts: Facts) -> list[F
 
 def _asked_elsewhere(lack: Lack, error: RaisedError) -> bool:
     """Whether the line that asks for the attribute is neither of transformers nor of the model's own code."""
-    frame = error.frames[-1] if error.frames else None
+    frame = error.frame
     if frame is None or package_of(frame) in ("transformers", MODELS_OWN, "torch"):
         return False
     return frame.code is None or lack.name in frame.code

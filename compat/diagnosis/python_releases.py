@@ -158,8 +158,7 @@ _FEATURES = (
 def of_language(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return the finding for an error of code that uses a feature of the language that an older Python does not have."""
     name = (error.exception or "").rpartition(".")[2]
-    frame = error.frames[-1] if error.frames else None
-    code = (frame.code or "").strip() if frame else ""
+    frame, code = error.frame, error.code.strip()
     python = _running(facts)
     for release, exception, message, feature, line in _FEATURES:
         if name != exception or not re.search(message, error.message) or not (not line or re.search(line, code)):

@@ -112,7 +112,7 @@ def _sightings(error: RaisedError, facts: Facts, messages: Messages) -> Iterator
 
 def _asserted(error: RaisedError, facts: Facts) -> list[_Sighting]:
     """Return the assertion without a message that failed, by its line, if it is in the module and the function of the frame."""
-    frame = error.frames[-1] if error.frames else None
+    frame = error.frame
     line = _line_of(error)
     # the reader of tracebacks puts the line in the place of the message
     if frame is None or error.exception != "AssertionError" or error.message.strip().partition("\n")[0] not in ("", line):
@@ -141,7 +141,7 @@ def _asserted(error: RaisedError, facts: Facts) -> list[_Sighting]:
 
 def _line_of(error: RaisedError) -> str:
     """Return the first line of the statement that failed."""
-    return (error.frames[-1].code or "").strip().partition("\n")[0].rstrip() if error.frames else ""
+    return error.code.strip().partition("\n")[0].rstrip()
 
 
 def _best(sightings: Iterator[_Sighting]) -> _Sighting | None:

@@ -192,8 +192,7 @@ def _refused(error: RaisedError) -> Iterator[_Refused]:
     elif match := _OPTION.search(message):
         yield _Refused(match["value"], words_of(match["option"]), f"{match['option']} {match['value']}")
     elif (match := _KEY.match(message)) and (error.exception or "KeyError").endswith("KeyError"):
-        code = (error.frames[-1].code or "") if error.frames else ""
-        for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", code) or [""]:
+        for name in re.findall(r"([A-Za-z_]\w{2,80})\s*\[", error.code) or [""]:
             what = f"{name}[{match['value']!r}]" if name else None
             yield _Refused(match["value"], words_of(name), what, name)
     elif _REFUSES.search(text := message.replace(UNKNOWN_LOCATION, "")):

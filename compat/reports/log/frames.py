@@ -43,6 +43,16 @@ class RaisedError:
     ignored: bool = False
     warned: bool = False
 
+    @property
+    def frame(self) -> Frame | None:
+        """The innermost frame, in which it was raised."""
+        return self.frames[-1] if self.frames else None
+
+    @property
+    def code(self) -> str:
+        """The code of that frame, empty if the text does not show it."""
+        return (self.frames[-1].code or "") if self.frames else ""
+
 
 _CLASS = r"[A-Za-z_]\w{0,99}(?:\.(?:<locals>\.)?[A-Za-z_]\w{0,99}){0,20}"
 _ANY_EXCEPTION = re.compile(rf"({_CLASS}(?:\([\w.]{{1,100}}\))?)(?::(?:\s(.*))?)?$")
