@@ -17,7 +17,7 @@ from compat.index import Index
 from compat.model import Environment, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
-from compat.repair.plan import Means
+from compat.repair.planner import Means
 from compat.repair.relaxation import Needs
 from compat.repair.subject import infer_platform, installed_by
 from compat.repair.target import Need

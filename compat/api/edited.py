@@ -17,7 +17,8 @@ from compat.formats.listing import ROOT, Edge, Entry, Listing
 from compat.formats.registry import Commands, Relocking, format_of, read_content
 from compat.model import Distribution, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner
+from compat.repair.plan import Plan
+from compat.repair.planner import Planner
 from compat.repair.relock import Relocked, relock
 from compat.repair.target import Target
 from compat.repair.verify import Verified

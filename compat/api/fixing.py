@@ -25,6 +25,7 @@ from compat.api.obstacles import (
     on_another_image,
     on_newer_pythons_of,
 )
+from compat.api.pins import as_installed, drifted, leaner, ranged, with_pins
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.report import part_name
 from compat.checks import python_range
@@ -37,13 +38,11 @@ from compat.index import Index
 from compat.index.metadata import File
 from compat.model import Finding, of_no_index
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner, cost_of, key_of
+from compat.repair.plan import Plan, cost_of, key_of
+from compat.repair.planner import Planner
 from compat.repair.problem import Policy
-from compat.repair.target import satisfies
 from compat.repair.verify import NOT_FOUND, Checks, Verified
-from compat.repair.whole_plans import findings, to_fix
 from compat.rules.compiled import Matrix
-from compat.versions import key_of as key_of_version
 
 _ROUNDS = 4
 """Maximum number of plans merged into one, each for the errors left by the previous one."""
@@ -165,8 +164,8 @@ def repaired(
         plan = planned(planner)
     after = None
     if plan.stands and case.listing is not None and not case.whole:
-        plan, after = _leaner(case, plan, planner)
-        plan, after = _ranged(case, plan, after, planner)
+        plan, after = leaner(case, plan, planner)
+        plan, after = ranged(case, plan, after, planner)
     written = written_for(case, plan)
     seen = {key_of(each) for each in errors}
     rounds = _ROUNDS
@@ -177,7 +176,7 @@ def repaired(
             plan = replace(plan, refused=f"the edited file would contradict itself: {contradictory[0].finding.title}")
         if not plan.stands:
             break
-        plan = _as_installed(case, plan, after, locked=written.locked)
+        plan = as_installed(case, plan, after, locked=written.locked)
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes, after)])
         new = plan.not_left(again.errors)
         if not new and (written.locked or not is_lockable(case, written)):
@@ -189,8 +188,8 @@ def repaired(
         errors += tuple(each for each in new if key_of(each) not in seen and _held_before(each, case))
         seen |= {key_of(each) for each in new}
         rounds -= 1
-        if held := _drifted(case, plan, after, new):
-            plan, after = _with_pins(plan, held), None
+        if held := drifted(case, plan, after, new):
+            plan, after = with_pins(plan, held), None
             written = written_for(case, plan)
             continue
         try:
@@ -230,109 +229,6 @@ def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool,
     return replace(plan, changes=tuple(each for each in plan.changes if each.before or each.name not in plan.along))
 
 
-def _leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]:
-    """The plan for an incomplete list, with new pins only where uv would otherwise choose a release with an error.
-
-    With the case of the edited file, if it was read.
-    """
-    unpinned = _unpinned(case, plan, planner)
-    if not unpinned or case.resolves is None:
-        return plan, None
-    best = frozenset(need.name for each in planner.problem.recommended for need in each.alternatives[0])
-    pinned: frozenset[str] = frozenset()
-    while True:
-        after, new = _without_pins(unpinned - pinned, case, plan, planner)
-        concerned = [frozenset(each.packages) & unpinned for each in new]
-        needed = frozenset[str]().union(*((each & best) - pinned or each - pinned for each in concerned))
-        if not needed:
-            break
-        pinned |= needed
-    if new or not after.resolves:
-        return plan, None
-    spare = sorted(pinned, key=lambda name: (name in best, name in case.listed, name)) if len(pinned) > 1 else ()
-    for name in spare:  # two pins may each fix the same error, and one may bring the other along
-        other, new = _without_pins(unpinned - pinned | {name}, case, plan, planner)
-        if other.resolves and not new:
-            pinned, after = pinned - {name}, other
-    return _as_installed(case, replace(plan, along=(plan.along | unpinned) - pinned), after), after
-
-
-_OF_RANGES = ("requirements", "pyproject.toml")
-"""Files that people write ranges into, in the syntax of PEP 508."""
-
-
-def _ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tuple[Plan, Case | None]:
-    """The plan with upper bounds (``pyarrow<26``) for what the file states without a pin, if uv resolves them to the same.
-
-    With the case of the edited file, if it was read.
-    """
-    assert case.listing is not None
-    older = [
-        each for each in plan.changes
-        if each.before is not None and each.after is not None and each.name not in plan.along and not case.listed.get(each.name)
-        and each.source is None and each.before_source is None and key_of_version(each.after) < key_of_version(each.before)
-        and all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name)
-    ]  # fmt: skip
-    if not older or case.listing.kind not in _OF_RANGES or case.resolves is not True or planner.means.is_late():
-        return plan, after
-    if case.file is None or b"--hash" in read_content(case.file):
-        return plan, after
-    after = after or as_written(case, plan, written_for(case, plan), planner)
-    limits = {each.name: planner.limit(each.name, each.after or "") for each in older}
-    loose = replace(plan, changes=tuple(replace(each, limit=limits.get(each.name, "")) for each in plan.changes))
-    other = as_written(case, loose, written_for(case, loose), planner)
-    return (loose, other) if other.resolves and _versions(other) == _versions(after) else (plan, after)
-
-
-def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
-    """The changed packages that the file leaves to the installer, which may take the release of the plan without a pin."""
-    kept = {need.name for need in planner.problem.keep}
-    return frozenset(
-        each.name for each in plan.changes
-        if not (each.before is not None and case.listed.get(each.name)) and each.name not in kept
-        and (each.after is None or all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name))
-    )  # fmt: skip
-
-
-def _without_pins(spared: frozenset[str], case: Case, plan: Plan, planner: Planner) -> tuple[Case, tuple[Finding, ...]]:
-    """The case of the edited file if the plan adds no pins of the spared packages, and the errors that it adds."""
-    lean = replace(plan, along=frozenset(each.name for each in plan.changes if each.name in spared))
-    after = as_written(case, lean, written_for(case, lean), planner)
-    found = findings(after.environment, planner.means.matrix, case.ignored, case.known)
-    return after, plan.not_left(to_fix(found, planner.problem.policy))
-
-
-def _as_installed(case: Case, plan: Plan, after: Case, *, locked: bool = False) -> Plan:
-    """The plan with the releases that uv chooses for the packages that the edited file does not pin, or in the new lock."""
-    if locked:
-        there, now = _locked_versions(case), _locked_versions(after)
-    elif case.whole or not after.resolves or after.selection != case.selection:
-        return plan
-    else:
-        there, now = _versions(case), _versions(after)
-    named = {each.name: replace(each, implied=False) for each in plan.changes if each.name not in plan.along}
-    # of a file that uv could not resolve, it is unknown what was installed before
-    known = there.keys() | now.keys() if case.resolves or locked else there.keys()
-    moved = sorted(name for name in known - named.keys() if there.get(name) != now.get(name))
-    named |= {name: Change(name, there.get(name), now.get(name), implied=True) for name in moved}
-    changes = tuple(named[name] for name in sorted(named))
-    paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
-    return replace(plan, changes=changes, along=plan.along | frozenset(moved), cost=cost_of(changes, **paid))
-
-
-def _versions(case: Case) -> dict[str, str]:
-    return {copy.name: copy.version for copy in case.environment.distributions or () if copy.version is not None}
-
-
-def _locked_versions(case: Case) -> dict[str, str]:
-    """The packages of a lock, in all its selections, with their release if it has one of them."""
-    found: dict[str, set[str]] = {}
-    for entry in case.listing.entries if case.listing else ():
-        if entry.distribution.version is not None:
-            found.setdefault(entry.distribution.name, set()).add(entry.distribution.version)
-    return {name: next(iter(versions)) for name, versions in found.items() if len(versions) == 1}
-
-
 def _resolved(plan: Plan, after: Case) -> Plan:
     """The plan with the result of resolving the edited file with uv, which cannot find builds whose index was not read."""
     rules = plan.verified is None or plan.verified.rules
@@ -344,35 +240,6 @@ def _resolved(plan: Plan, after: Case) -> Plan:
         return replace(plan, verified=Verified(rules, None, f"uv refuses the edited file: {after.unresolved}", unread))
     why = f"where pins override requirements: {after.unresolved}" if after.overrides else after.unresolved
     return replace(plan, verified=Verified(rules, after.resolves, why, unread))
-
-
-def _drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding]) -> tuple[Change, ...]:
-    """Pins of the plan's own releases, where errors of the edited file are only about others that uv chooses for it.
-
-    A range may admit releases of years, and uv may go back through all of them for what the plan has pinned.
-    """
-    if case.whole or not after.resolves or after.selection != case.selection:
-        return ()
-    there, now = _versions(case), _versions(after)
-    named = {each.name for each in plan.changes if each.name not in plan.along}
-    found = {name: plan.chosen[name] for each in new for name in each.packages if name in plan.chosen and name not in named}
-    moved = [name for name, each in found.items() if each.source is None and now.get(name, each.version) != each.version]
-    listed = [name for name in moved if name in case.listed]  # which bring along what they require
-    return tuple(
-        Change(
-            name, there.get(name), found[name].version, why=f"an installer would take {name} {now[name]}",
-            direct=name in (case.direct or ()), held=there.get(name) == found[name].version,
-        )
-        for name in sorted(listed or moved)
-    )  # fmt: skip
-
-
-def _with_pins(plan: Plan, pins: tuple[Change, ...]) -> Plan:
-    """The plan with more explicit changes."""
-    changes = {each.name: each for each in (*plan.changes, *pins)}
-    ordered = tuple(changes[name] for name in sorted(changes))
-    paid = {each: plan.cost.get(each, 0) for each in ("errors", "source", "steps")}
-    return replace(plan, changes=ordered, along=plan.along - {each.name for each in pins}, cost=cost_of(ordered, **paid))
 
 
 def _held_before(finding: Finding, case: Case) -> bool:

@@ -30,7 +30,8 @@ from compat.formats.registry import format_of, read_content
 from compat.formats.requirements.edit import edit_to_one
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Plan, Planner
+from compat.repair.plan import Plan
+from compat.repair.planner import Planner
 from compat.repair.problem import BESIDE
 from compat.tables.linked import series_of
 from compat.versions import key_of

@@ -19,7 +19,8 @@ from compat.model import EMPTY
 from compat.records import record, replace
 from compat.repair.candidates import IndexUniverse
 from compat.repair.inputs import needs_of_installed, problem_of, roots
-from compat.repair.plan import Means, Plan, Planner
+from compat.repair.plan import Plan
+from compat.repair.planner import Means, Planner
 from compat.repair.problem import BESIDE, Policy
 from compat.repair.target import Need
 from compat.repair.verify import Checks

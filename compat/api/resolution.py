@@ -17,7 +17,7 @@ from compat.repair.builds import libraries_of_default
 from compat.repair.builds import unserved as unserved_builds
 from compat.repair.candidates import IndexUniverse, parse_version
 from compat.repair.inputs import UNBUILT, is_given, problem_of
-from compat.repair.plan import Means
+from compat.repair.planner import Means
 from compat.repair.problem import UNRESOLVED, Policy
 from compat.repair.target import Target
 from compat.repair.target import Target as Machine
