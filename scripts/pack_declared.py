@@ -6,6 +6,8 @@ import csv
 import marshal
 import os
 import re
+from array import array
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -13,7 +15,7 @@ from packaging.requirements import Requirement as Written
 
 from compat.markers import Marker, parse
 from compat.model import normalized
-from compat.tables.declared import Runs
+from compat.tables.declared import FIRST_DAY, Runs
 from compat.versions import Ranges, ranges_of
 
 _NOT_FOR_USERS = ("dev", "test", "doc", "quality", "lint", "ci", "bench", "example", "notebook", "release", "style", "all")
@@ -26,8 +28,11 @@ def packed(folder: str) -> bytes:
     with open(os.path.join(folder, "releases.csv"), encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             releases.setdefault(row["package"], []).append(
-                (row["version"], row["requires_python"], row["glibc"], row["yanked"], row["reason"], row["wheels"])
-            )
+                (
+                    row["version"], row["requires_python"], row["glibc"], row["yanked"], row["reason"], row["wheels"],
+                    row["uploaded"],
+                )
+            )  # fmt: skip
     asked: dict[str, dict[str, list[tuple[Any, ...]]]] = {name: {} for name in releases}
     names = set(releases)
     one: dict[Any, Any] = {}  # equal values become one object, which is written and read once per block
@@ -58,6 +63,7 @@ def packed(folder: str) -> bytes:
                 _packed(asked[name]),
                 _packed(extras[name]),
                 tuple(_runs([row[5] for row in rows])),
+                array("H", [date.fromisoformat(row[6]).toordinal() - FIRST_DAY if row[6] else 0 for row in rows]).tobytes(),
             ),
             4,
         )
@@ -102,7 +108,7 @@ def _ranges(specifier: str) -> Ranges | None:
 
 def _without_extra(text: str) -> tuple[str | None, str | None]:
     """Return (the rest of a marker, its extra); a marker with another form of extra test keeps its text and has no extra."""
-    found = re.fullmatch(r'(?:\(?(?P<before>.*?)\)? and )?extra == "(?P<extra>[^"]+)"(?: and (?P<after>.*))?', text)
+    found = re.fullmatch(r'(?:(?P<before>.*?) and )?extra == "(?P<extra>[^"]+)"(?: and (?P<after>.*))?', text)
     if not found or (found["before"] and " or " in found["before"] and not text.startswith("(")):
         return text or None, None
     rest = " and ".join(f"({part})" for part in (found["before"], found["after"]) if part)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import (
     INDEX,
+    Flavour,
     Stack,
     cuda_of,
     driver_findings,
+    flavour_of,
     for_another_torch,
+    is_of_unnamed_index,
     label_of,
     major_version,
     own_build,
@@ -16,7 +19,7 @@ from compat.checks.torch_build import (
     stack_of,
     version_tuple,
 )
-from compat.model import Finding, Fix
+from compat.model import Distribution, Finding, Fix
 from compat.records import replace
 from compat.rules.facts import ABSENT
 from compat.versions import key_of
@@ -136,24 +139,31 @@ def _overwritten(stack: Stack) -> Iterator[Finding]:
 
 
 def _family(stack: Stack) -> Iterator[Finding]:
-    """torchvision or torchaudio built for another CUDA release than torch."""
-    mine = cuda_of(((stack.torch.version if stack.torch else "") or "").partition("+")[2])
+    """torchvision or torchaudio built for another CUDA release than torch.
+
+    torchaudio compares the CUDA releases at import and refuses any difference, torchvision only other major releases.
+    """
     for name in ("torchvision", "torchaudio"):
-        copy = stack.one(name)
-        theirs = None if copy is None else cuda_of((copy.version or "").partition("+")[2])
-        if copy is None or mine is None or theirs is None or mine == theirs:
+        copy, mine = stack.one(name), stack.flavour
+        theirs = None if copy is None else _flavour_of_companion(copy, stack)
+        if copy is None or theirs is None or mine.cuda is None or theirs.cuda is None or mine.cuda == theirs.cuda:
             continue
-        apart = not (mine[0].isdecimal() and theirs[0].isdecimal()) or major_version(mine) != major_version(theirs)
-        label = label_of(mine) if mine[0].isdecimal() else mine
+        apart = mine.numbered is None or theirs.numbered is None or major_version(mine.cuda) != major_version(theirs.cuda)
+        if not apart and name == "torchvision" and "+" not in (copy.version or ""):
+            continue  # it loads
+        label = label_of(mine.cuda) if mine.numbered else mine.cuda
         wanted = f"{public_version(copy.version or '')}+{label}"
+        certain = mine.certain and theirs.certain
         yield Finding(
             rule=f"build-{name}-flavour",
             origin="build",
-            severity="error" if apart else "warning",
-            title=f"torch and {name} are built for different CUDA releases: {mine} and {theirs}",
+            verdict="hit" if certain else "possible",
+            severity="error" if apart or name == "torchaudio" else "warning",
+            title=f"torch and {name} are built for different CUDA releases: {mine.cuda} and {theirs.cuda}",
             why=f"{name} compares them at import, or fails to load its own kernels: couldn't load custom C++ ops.",
             packages={"torch": stack.torch.version if stack.torch else None, name: copy.version},
             facts=("build",),
+            unknown=() if certain else (f"build.{name if mine.certain else 'torch'}",),
             fixes=(
                 Fix(
                     "pin",
@@ -166,6 +176,21 @@ def _family(stack: Stack) -> Iterator[Finding]:
             evidence=("https://pytorch.org/get-started/previous-versions/",),
             here=f"{name} {copy.version}",
         )
+
+
+def _flavour_of_companion(copy: Distribution, stack: Stack) -> Flavour | None:
+    """The CUDA of torchvision or torchaudio: by its label, else that of its index if it goes with this torch."""
+    labelled = cuda_of((copy.version or "").partition("+")[2])
+    if labelled is not None:
+        return Flavour(labelled, certain=True)
+    from compat.tables.declared import open_declared
+
+    package = open_declared().package(copy.name)
+    place = None if package is None or stack.flavour.numbered is None else package.place(copy.version or "")
+    if package is None or place is None or stack.torch is None or is_of_unnamed_index(stack.torch):
+        return None
+    pins = {row[0] for row in package.requirements(place, "torch")}
+    return flavour_of(copy, stack.release, stack.facts, stack.tables) if pins == {f"=={stack.release}"} else None
 
 
 def _xformers(stack: Stack, table: LinkedTable) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from compat.versions import EVERY, contains, is_final, is_version, key_of, range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from compat.rules.compiled import Matrix
     from compat.rules.evaluate import Answers
@@ -26,6 +26,12 @@ _PINNED = 0.8
 """The likelihood that a pinned release is installed."""
 _SELECTED = 0.5
 """The likelihood that a new installation has the release that an installer would select today."""
+_HALF = 180
+"""The number of days after which half of the environments with a release have been made."""
+_FEW = 8
+"""The maximum number of listed releases for which the others are selected."""
+_LATER = (30, 120, 270)
+"""The numbers of days after the newest listed release for which the other releases are selected."""
 
 
 @record(frozen=True)
@@ -41,23 +47,48 @@ class Implied:
 
 def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
     """Add the likely questions about implied releases to the findings of an environment."""
+    from compat.tables.declared import open_declared
+
+    declared = open_declared()
+    pinned = implied_by(environment, declared)
+    certain = {each.rule for each in found if each.verdict == "hit"}
+    likely = {each.rule: each for each in _questions(environment, pinned, matrix) if each.rule not in certain}
+    listed = {copy.name: copy.version for copy in environment.distributions or () if copy.version and is_release(copy)}
+    for newest in _selected_later(environment, listed, pinned, declared):
+        for each in _questions(environment, {**pinned, **newest}, matrix):
+            if each.rule not in certain and each.severity == "error" and not listed.keys().isdisjoint(each.packages):
+                likely.setdefault(each.rule, each)
+    return (*(each for each in found if each.rule not in likely), *likely.values())
+
+
+def _questions(environment: Environment, implied: Mapping[str, Implied], matrix: Matrix) -> Iterator[Finding]:
+    """Yield the likely questions about implied releases."""
     from compat.checks import builds
     from compat.rules import evaluate as rules
     from compat.rules.facts import Facts, seen_by_torch
-    from compat.tables.declared import open_declared
 
-    implied = implied_by(environment, open_declared())
-    if not implied:
-        return found
-    certain = {each.rule for each in found if each.verdict == "hit"}
-    whole = _completed(environment, implied)
-    again = (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole)))
-    asked = {
-        each.rule: _question(each, implied) for each in again
-        if each.rule not in certain and not implied.keys().isdisjoint(each.packages)
-    }  # fmt: skip
-    likely = {rule: each for rule, each in asked.items() if likelihood(each) >= LEAST}
-    return (*(each for each in found if each.rule not in likely), *likely.values())
+    whole = _completed(environment, implied) if implied else None
+    for each in () if whole is None else (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole))):
+        if not implied.keys().isdisjoint(each.packages) and likelihood(asked := _question(each, implied)) >= LEAST:
+            yield asked
+
+
+def _selected_later(
+    environment: Environment, listed: Mapping[str, str], pinned: Mapping[str, Implied], declared: Declared
+) -> Iterator[Mapping[str, Implied]]:
+    """Yield what an installer selected beside a few listed releases some time after the newest of them was published.
+
+    Environments with a release are made soon after it, so a conflict with a release of that time is likely, and one with a
+    release of years later is not. A long list would name what it conflicts with.
+    """
+    days = [package.day(version) for name, version in listed.items() if (package := declared.package(name)) is not None]
+    before: Mapping[str, str] = {}
+    for later in _LATER if any(days) and len(listed) <= _FEW else ():
+        newest = newest_by(environment, pinned, declared, max(days) + later)
+        selected = {name: each.version for name, each in newest.items()}
+        if selected != before:
+            yield {name: replace(each, often=0.5 ** (later / _HALF)) for name, each in newest.items()}
+        before = selected
 
 
 def of_new_installation(
@@ -115,25 +146,28 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
     return found
 
 
-def newest_by(environment: Environment, pinned: Mapping[str, Implied], declared: Declared) -> Mapping[str, Implied]:
+def newest_by(
+    environment: Environment, pinned: Mapping[str, Implied], declared: Declared, until: int | None = None
+) -> Mapping[str, Implied]:
     """What an installer selects of what is listed without a release, or required and not listed, by name.
 
-    Like an installer, it takes the newest release that goes with those selected so far, requirement by requirement, but it
-    never goes back: a distribution of which no release fits is left out.
+    ``until`` is the day of the installation as :meth:`Package.day` counts (``None``: today). An installer that must go back for
+    the sake of what it selected before may end anywhere, so a distribution whose newest release does not go with the others is
+    left out.
     """
     listed = environment.distributions or ()
     releases = {copy.name: copy.version for copy in listed if copy.version is not None}
     releases |= {each.name: each.version for each in pinned.values()}
     found: dict[str, Implied] = {}
     names = {copy.name for copy in listed} | pinned.keys()
+    complete = {copy.name for copy in listed if copy.source is not None and copy.source.kind in _WITH_REQUIREMENTS}
     waiting = [(copy, "an installer selects") for copy in listed if copy.version is None and not of_no_index(copy)]
-    asking = list(releases.items())
+    asking = [each for each in releases.items() if each[0] not in complete]
     while waiting or asking:
         for copy, by in waiting:
-            version = _newest(copy, releases, environment, declared)
+            version = _newest(copy, releases, found, environment, declared, until)
             if version is not None:
                 found[copy.name] = Implied(copy.name, version, by, often=_SELECTED)
-                releases[copy.name] = version
                 asking.append((copy.name, version))
         waiting = []
         for name, version in asking:
@@ -145,23 +179,35 @@ def newest_by(environment: Environment, pinned: Mapping[str, Implied], declared:
     return found
 
 
-def _newest(copy: Distribution, releases: Mapping[str, str], environment: Environment, declared: Declared) -> str | None:
-    """The newest final release that an open requirement, the Python and the selected releases accept."""
+_WITH_REQUIREMENTS = ("image", "conda")
+"""The sources that come with what a distribution requires, so that no installer selects it."""
+
+
+def _newest(
+    copy: Distribution, releases: Mapping[str, str], selected: Mapping[str, Implied], environment: Environment,
+    declared: Declared, until: int | None,
+) -> str | None:  # fmt: skip
+    """The newest final release that an open requirement, the Python and the releases accept, if those selected do, too."""
     package = declared.package(copy.name)
     if package is None:
         return None
     admitted = EVERY if copy.specifier is None else ranges_of(copy.specifier)
-    around = [(name, version, declared.package(name)) for name, version in releases.items()]
-    asking = [(each, version) for _, version, each in around if each is not None and copy.name in each.asks]
-    asked = [(name, version) for name, version in releases.items() if name in package.asks]
+
+    def accepted(version: str, others: Iterable[tuple[str, str]]) -> bool:
+        return all(
+            _accepts(package, version, name, other, environment)
+            and ((theirs := declared.package(name)) is None or _accepts(theirs, other, copy.name, version, environment))
+            for name, other in others
+        )
+
     for version in reversed(package.versions):
         key, release = key_of(version), package.published(version)
         if (
-            is_final(key) and contains(admitted, key) and release is not None and release.is_offered(environment.python)
-            and all(_accepts(each, other, copy.name, version, environment) for each, other in asking)
-            and all(_accepts(package, version, name, other, environment) for name, other in asked)
+            (until is None or package.day(version) <= until) and is_final(key) and contains(admitted, key)
+            and release is not None and release.is_offered(environment.python) and accepted(version, releases.items())
         ):  # fmt: skip
-            return version
+            others = ((each.name, each.version) for each in selected.values())
+            return version if accepted(version, others) else None
     return None
 
 

@@ -8,6 +8,7 @@ from compat.checks.torch_build import (
     Stack,
     for_another_torch,
     index_label,
+    is_of_unnamed_index,
     major_version,
     own_build,
     public_version,
@@ -97,7 +98,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         yield from _toolkit(stack, copy, linked, table)
     if stack.torch is None or cuda is None or (name in _OF_TORCH and name != "xformers" and not _of_default_index(copy)):
         return
-    if (copy.source is not None and "more" in copy.source.details) or (name in _OF_TORCH and _is_unnamed_index(stack.torch)):
+    if (copy.source is not None and "more" in copy.source.details) or (name in _OF_TORCH and is_of_unnamed_index(stack.torch)):
         return  # another index may have the same release for another CUDA, with a label that installers prefer
     linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
     wanted = {major_version(each) for each in linked_to if each}
@@ -208,12 +209,6 @@ def _single(name: str) -> bool:
 
 def _of_default_index(copy: Distribution) -> bool:
     return copy.source is not None and copy.source.kind == "index" and not index_label(copy)
-
-
-def _is_unnamed_index(torch: Distribution) -> bool:
-    """Whether a file requires a labelled torch, which the default index does not have, and leaves its index to the command."""
-    source = torch.source
-    return "+" in (torch.version or "") and source is not None and source.kind == "index" and not source.details
 
 
 def _there(stack: Stack, cuda: int) -> bool:

@@ -142,8 +142,9 @@ def _merged(sets: Sequence[Specifiers]) -> Specifiers | None:
     for name, spec in _pairs(sets):
         merged[name] = [*merged.get(name, ()), *(each for each in spec.split(",") if each not in merged.get(name, ()))]
     for name, parts in merged.items():
+        public = [each.partition("+")[0] for each in parts]  # ranges do not tell builds apart: ==2.10.0+cu129
         try:
-            if not ranges_of(",".join(parts)):
+            if not ranges_of(",".join(public)) or len({each.partition("+")[2] for each in parts if "+" in each}) > 1:
                 return None
         except ValueError:
             return None

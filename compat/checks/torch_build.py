@@ -101,10 +101,11 @@ def stack_of(facts: Facts, tables: CodeTables) -> Stack:
     if torch is not None and (torch.version is None or not is_version(torch.version)):
         torch = None
     release = None if torch is None or torch.version is None else recorded(torch.version, tables.torch)
-    return Stack(facts, tables, torch, release, _flavour(torch, release, facts, tables))
+    return Stack(facts, tables, torch, release, flavour_of(torch, release, facts, tables))
 
 
-def _flavour(torch: Distribution | None, release: str | None, facts: Facts, tables: CodeTables) -> Flavour:
+def flavour_of(torch: Distribution | None, release: str | None, facts: Facts, tables: CodeTables) -> Flavour:
+    """The CUDA of a published wheel of torch, or of a companion that is built with this release of torch."""
     if torch is None or torch.version is None or release is None:
         return Flavour(None)
     local = torch.version.partition("+")[2].lower()
@@ -166,6 +167,13 @@ def index_label(copy: Distribution) -> str:
     """The label of the vendor's index that a package is from (``cu124``, ``cpu``, ``xpu``); "" for any other index."""
     url = "" if copy.source is None else str(copy.source.details.get("url", ""))
     return next((part for part in url.split("/") if part == "xpu" or cuda_of(part) is not None), "")
+
+
+def is_of_unnamed_index(torch: Distribution) -> bool:
+    """Whether a file requires a labelled torch, which the default index does not have, and leaves its index to the command."""
+    source = torch.source
+    of_file = torch.requires is None and source is not None and source.kind == "index" and not source.details
+    return of_file and "+" in (torch.version or "")
 
 
 def cuda_of(label: str) -> str | None:

@@ -17,7 +17,7 @@ from compat.records import replace
 from compat.rules.facts import Facts
 from compat.tables.builds import TorchBuild, open_code_tables
 from compat.tables.declared import open_declared
-from compat.tables.hardware import branch_for
+from compat.tables.hardware import branch_for, driver_cuda
 from compat.versions import is_version, key_of
 
 _DRIVER_FOUND = re.compile(r"\(found version (?P<number>\d{4,6})\)")
@@ -121,6 +121,22 @@ def driver_of(spec: str, facts: Facts) -> Iterator[Fix]:
     yield Fix(
         "driver", None, f">={branch}" if branch else None, f"{text}: branch {branch} supports CUDA {cuda}" if branch else text
     )
+
+
+def cuda_above_driver(facts: Facts) -> str | None:
+    """Return the CUDA release of the image or toolkit if it is newer than what the driver supports itself."""
+    toolkit, newest = facts.environment.cuda_toolkit, driver_cuda(facts.environment)
+    return toolkit if toolkit and newest and key_of(toolkit) > key_of(newest) else None
+
+
+def cuda_facts(facts: Facts) -> Iterator[str]:
+    """Yield the known driver and CUDA toolkit: ``driver 535.171.04 (CUDA up to 12.2)``, ``CUDA toolkit 12.4``."""
+    environment = facts.environment
+    if environment.driver:
+        newest = driver_cuda(environment)
+        yield f"driver {environment.driver}" + (f" (CUDA up to {newest})" if newest else "")
+    if environment.cuda_toolkit:
+        yield f"CUDA toolkit {environment.cuda_toolkit}"
 
 
 def image_before(spec: str, facts: Facts) -> Iterator[Fix]:

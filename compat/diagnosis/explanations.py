@@ -14,6 +14,8 @@ from compat.checks.guards import ENGINES, releases_accepting_gpu
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
 from compat.diagnosis.devices import (
+    cuda_above_driver,
+    cuda_facts,
     cuda_wheel,
     driver_of,
     for_driver,
@@ -169,7 +171,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         facts=symptom.facts,
         fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, device, names, facts)),
         evidence=symptom.evidence,
-        here=where,
+        here=", ".join((where, *cuda_facts(facts))) if {"driver", "cuda_toolkit"} <= {*symptom.facts} else where,
     )
 
 
@@ -195,6 +197,8 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
         return (*found, *symptom.fixes)
     if symptom.name == "container-driver" and match["what"] == "cuda":
         return (*driver_of(match["spec"], facts), *image_before(match["spec"], facts), *symptom.fixes[1:])
+    if symptom.name == "forward-compatibility" and (newer := cuda_above_driver(facts)):
+        return (*driver_of(newer, facts), *image_before(newer, facts), *symptom.fixes[1:])
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:

@@ -258,8 +258,11 @@ def _beginning(text: str) -> list[str]:
 
 
 def matched(template: Template, text: str) -> Match | None:
-    """Match a template against a normalised text; ``None`` if it does not occur. Its end, or its beginning, may be cut off."""
-    parts = template.text.split(HOLE)
+    """Match a template against a normalised text; ``None`` if it does not occur. Its end, or its beginning, may be cut off.
+
+    A text without backticks may be one that a web page had rendered as Markdown, where they are gone.
+    """
+    parts = (template.text if "`" in text else template.text.replace("`", "")).split(HOLE)
     found = _matched(template, text, parts)
     for at, part in enumerate(parts) if found is None else ():
         rest = _rest_of(part, text)

@@ -142,6 +142,12 @@ FORMS = (
     Form("only ",
         rf"\bonly (?:be )?(?P<part>supported|available|possible|works?) (?:in|on|with|for|by|from) {_N}(?: versions?)? ?{_SPEC}"
         rf"(?!\.?\w){_THERE}"),
+    *(
+        Form("upported ",
+            rf"\b[Ss]upported {of_name} (?:are|is):? {_SPEC}"
+            rf"(?:[.,;]? (?:[Ff]ound|[Gg]ot|[Ii]nstalled:?) (?:[\w-]{{1,60}} )?{_FOUND})?")
+        for of_name in (rf"{_N} versions?", rf"versions? of {_N}")
+    ),
     Form(" onwards", rf"(?P<part>supported|available) from {_N} (?P<least>{_V}) onwards"),
     Form(" is installed", rf"(?P<part>ensure|make sure)[^\n]{{0,30}}? {_N} ?{_SPEC}[`'\"]? is installed"),
 )  # fmt: skip

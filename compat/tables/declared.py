@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 FILE = os.path.join(DATA, "declared.bin")
 
 
+FIRST_DAY = 733773
+"""The day from which the days of releases are counted: 2010-01-01, as its ordinal in the Gregorian calendar."""
+
+
 @record(frozen=True)
 class Published:
     """A release's metadata on the index; ``yanked`` is the reason (possibly empty), ``None`` if it was not yanked.
@@ -48,12 +52,13 @@ class Package:
     """The recorded releases of one distribution, oldest first."""
 
     def __init__(self, block: Block) -> None:
-        versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras, self._wheels = block
+        versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras, self._wheels, days = block
         self.versions: list[str] = versions.split(" ")
         self._places = {version: place for place, version in enumerate(self.versions)}
         self._opened: dict[str, tuple[RequirementRow, ...]] = {}
         self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
         self._known: dict[int, Published] = {}
+        self._days = memoryview(days).cast("H")
 
     @property
     def releases(self) -> tuple[Published, ...]:
@@ -76,6 +81,11 @@ class Package:
         if place not in self._known:
             self._known[place] = self._published(place)
         return self._known[place]
+
+    def day(self, version: str) -> int:
+        """Return when a release was uploaded, in days since :data:`FIRST_DAY`; 0 if that is not known."""
+        place = self.place(version)
+        return 0 if place is None else self._days[place]
 
     def _published(self, place: int) -> Published:
         none: tuple[str, Ranges | None] = "", None
@@ -158,10 +168,11 @@ class Declared:
 
 Block: TypeAlias = (
     "tuple[str, dict[int, str], tuple[PythonRow, ...], tuple[TextRow, ...], dict[str, bytes], dict[str, bytes],"
-    " tuple[TextRow, ...]]"
+    " tuple[TextRow, ...], bytes]"
 )
 """(space-separated versions, reasons of yanked releases, Requires-Python by runs, glibc by runs, requirements on each
-distribution, names required by each extra and by "", wheels by runs); those of bytes are unpacked on first use."""
+distribution, names required by each extra and by "", wheels by runs, days of upload in two bytes each). Those of bytes are
+unpacked on first use."""
 Requirement: TypeAlias = "tuple[str, Ranges, Marker | None, str | None]"
 """(specifier, its ranges, marker without the comparison with the extra, the extra); a plain tuple, because hundreds are
 checked to find a violated one."""

@@ -74,15 +74,15 @@ class Index:
     def releases(self, name: str) -> list[Release]:
         """Return final and post releases, oldest first; raises :class:`UnreadableError` if the index is unreachable."""
         page = self.tried(lambda: self._client.get_project_page(name, timeout=60), name)
-        found: dict[str, list[DistributionPackage]] = {}
+        found: dict[Version, list[DistributionPackage]] = {}  # files of one release may spell it in two ways: 69.3, 69.3.0
         for file in page.packages:
             try:
-                if file.version is None or Version(file.version).is_prerelease:
+                if file.version is None or (version := Version(file.version)).is_prerelease:
                     continue
             except InvalidVersion:
                 continue
-            found.setdefault(file.version, []).append(file)
-        made = [_release(version, files) for version, files in found.items()]
+            found.setdefault(version, []).append(file)
+        made = [_release(str(files[0].version), files) for files in found.values()]
         return sorted((release for release in made if release.files), key=lambda release: release.key)
 
     def uploaded(self, name: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """``wheels.csv``: the Pythons and systems that releases of compiled packages have wheels for.
 
-Only packages that ``releases.csv`` does not have, and that installers build from source where no wheel fits. One row for
-consecutive releases with the same wheels; nothing is downloaded but the list of files.
+Packages that installers build from source where no wheel fits, with all their releases; ``releases.csv`` has those from a
+floor on. One row for consecutive releases with the same wheels; nothing is downloaded but the list of files.
 """
 
 from __future__ import annotations

@@ -107,6 +107,35 @@ def test_an_installed_environment_is_not_taken_for_a_new_installation() -> None:
     assert likelihood(questions(environment(vllm="0.7.2"))["vllm-all-special-tokens-extended"]) == 0
 
 
+def test_a_few_listed_releases_are_taken_to_be_installed_soon_after_the_newest_of_them() -> None:
+    rule = "datasets-fsspec-local-protocol"
+    soon = questions(replace(environment(datasets="2.10.1"), workload=Workload(task="sft")))[rule]  # fsspec broke it in months
+    assert soon.here.startswith("datasets 2.10.1; fsspec 2023.")
+    assert soon.packages == {"datasets": "2.10.1", "fsspec": None}
+    assert 0.25 <= likelihood(soon) < 0.5
+    much_later = questions(environment(vllm="0.4.2"))  # transformers 5 was published after 20 months
+    assert not any("transformers" in each.packages and likelihood(each) > 0 for each in much_later.values())
+
+
+def test_an_image_contains_what_its_distributions_require() -> None:
+    inside = Environment(os="linux", distributions=(Distribution("datasets", "2.10.1", Source("image")),))
+    assert likelihood(questions(inside)["datasets-fsspec-local-protocol"]) == 0
+
+
+def test_a_long_list_would_name_what_it_conflicts_with() -> None:
+    others = dict.fromkeys(("rich", "tqdm", "psutil", "regex", "xxhash", "dill", "multiprocess", "pandas"), "1.0")
+    assert likelihood(questions(environment(datasets="2.10.1", **others))["datasets-fsspec-local-protocol"]) == 0
+
+
+def test_releases_of_a_later_day_are_not_selected() -> None:
+    declared = open_declared()
+    transformers = declared.package("transformers")
+    assert transformers is not None
+    day = transformers.day("4.50.0")
+    found = newest_by(environment(trl="0.9.6"), {}, declared, day)
+    assert found["transformers"].version == "4.50.0"
+
+
 def asked_about(folder: Path, text: str) -> dict[str, Finding]:
     file = folder / "requirements.txt"
     file.write_text(text)

@@ -124,3 +124,23 @@ def test_a_check_of_one_environment_does_not_advise_in_two_directions() -> None:
     listed = [{"name": name, "version": version, "source": "index"} for name, version in versions.items()]
     report = compat.check({"schema": "compat/environment/1", "distributions": listed, "python": "3.11.9", "os": "linux"})
     assert not contradict(report.findings)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "contradicts"),
+    [
+        (("torch", "==2.10.0+cu129"), ("torchaudio", "==2.10.0+cu129"), False),
+        (("torch", "==2.10.0+cu129"), ("torch", ">=2.9"), False),
+        (("torch", "==2.10.0+cu129"), ("torch", "<2.9"), True),
+        (("torch", "==2.10.0+cu129"), ("torch", "==2.10.0+cu128"), True),
+    ],
+)
+def test_labels_tell_builds_of_a_release_apart(first: tuple[str, str], second: tuple[str, str], *, contradicts: bool) -> None:
+    found = [
+        Finding(
+            rule=f"of-{name}", origin="build", verdict="hit", severity="error", effect="crash", title="", why="",
+            confidence="confirmed", packages={name: "1"}, fixes=(Fix("pin", name, spec, "", f'pip install "{name}{spec}"'),),
+        )
+        for name, spec in (first, second)
+    ]  # fmt: skip
+    assert contradict(found) is contradicts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import compat
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.loader import packages_in
 from compat.model import Accelerator, Distribution, Environment, Finding
@@ -164,3 +165,14 @@ def test_a_quantization_below_its_capability_names_the_method_and_the_package_th
     )
     assert finding.title.endswith("requires (awq): 80")
     assert ("upgrade", "vllm") in [(fix.kind, fix.package) for fix in finding.fixes]
+
+
+def test_a_container_with_a_cuda_above_that_of_the_driver_needs_the_driver_of_its_cuda() -> None:
+    gpu = Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 4090")
+    here = Environment(os="linux", driver="535.171.04", cuda_toolkit="12.4", accelerators=(gpu,))
+    report = compat.diagnose(
+        "RuntimeError: Error 804: forward compatibility was attempted on non supported HW", environment=here
+    )
+    (found,) = report.findings
+    assert found.here.endswith("driver 535.171.04 (CUDA up to 12.2), CUDA toolkit 12.4")
+    assert (found.fixes[0].kind, found.fixes[0].spec) == ("driver", ">=550")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import compat
 from compat.diagnosis.raised_messages import explain_raised_message, span_of
 from compat.diagnosis.stated import divisors_in, installs_in, requirements_in, satisfies_specifier, settings_in
 from compat.model import Distribution, Environment, Finding
@@ -201,3 +202,10 @@ def test_a_message_that_another_package_raises_in_python_is_not_that_of_the_inne
     assert diagnosed(frame.format("peft/import_utils.py") + message, {})[0].packages.keys() >= {"peft"}
     assert diagnosed(frame.format("vllm/engine.py") + message, {}) == ()
     assert diagnosed(frame.format("ray/_private/worker.py") + message, {})[0].packages.keys() >= {"peft"}
+
+
+def test_a_message_that_a_web_page_rendered_has_lost_its_backticks() -> None:
+    said = "You passed packing=False to the SFTTrainer/SFTConfig, but you didn't pass a dataset_text_field or formatting_func argument"
+    here = Environment(distributions=(Distribution("trl", "0.10.1"),))
+    report = compat.diagnose(f"ValueError: {said}.", environment=here)
+    assert [(each.origin, list(each.packages)) for each in report.findings][:1] == [("message", ["trl"])]

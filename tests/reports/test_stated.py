@@ -17,6 +17,8 @@ from tests.growth import assert_linear
         ("vllm 0.5.1 requires torch==2.3.0, but you have torch 2.4.0 which is incompatible.", "torch", "==2.3.0", "2.4.0", "vllm 0.5.1"),
         ("flagembedding 1.3.2 has requirement transformers==4.44.2, but you have transformers 4.46.3.", "transformers", "==4.44.2", "4.46.3", "flagembedding 1.3.2"),
         ("trl 0.4.1 has requirement torch>=1.4.0, but you'll have torch 1.1 which is incompatible.", "torch", ">=1.4.0", "1.1", "trl 0.4.1"),
+        ("Supported flash-attn versions are >= 2.1.1, <= 2.8.3. Found flash-attn 2.8.4+rocm.", "flash-attn", ">=2.1.1,<=2.8.3", "2.8.4+rocm", None),
+        ("Supported versions of torch are: >=2.1,<2.3", "torch", ">=2.1,<2.3", None, None),
         ("trl 0.12.0 requires transformers, which is not installed.", "transformers", "", None, "trl 0.12.0"),
         ("vllm 0.5.1 requires lm-format-enforcer==0.10.1, which is not installed.", "lm-format-enforcer", "==0.10.1", None, "vllm 0.5.1"),
         ("Because vllm==0.5.1 depends on torch==2.3.0 and you require torch==2.4.0, we can conclude", "torch", "==2.3.0", None, "vllm 0.5.1"),

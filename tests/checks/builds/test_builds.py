@@ -438,3 +438,38 @@ def test_turbomind_without_code_for_the_gpu_is_a_warning() -> None:
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.13.0", gpus=("NVIDIA GeForce RTX 5090",))
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.9.2", gpus=("NVIDIA H100 80GB HBM3",))
     assert "build-lmdeploy-gpu" not in found("lmdeploy==0.3.0", gpus=("NVIDIA GeForce RTX 5090",))  # its PTX is compiled
+
+
+def installed(**packages: str) -> dict[str, Finding]:
+    """The findings about packages installed from an index, whose metadata was read."""
+    copies = tuple(Distribution(name, version, Source("index"), requires=()) for name, version in packages.items())
+    return {each.rule: each for each in builds.judge(Facts(Environment(os="linux", distributions=copies)))}
+
+
+@pytest.mark.parametrize(
+    ("torch", "torchaudio", "verdict"),
+    [
+        ("2.10.0+cu129", "2.10.0", "hit"),  # the default index has it for CUDA 12.8
+        ("2.10.0+cu128", "2.10.0", None),
+        ("2.10.0", "2.10.0+cu126", "hit"),
+        ("2.9.1+cu129", "2.10.0", None),  # another release is another finding
+        ("2.10.0+cpu", "2.10.0", None),
+    ],
+)
+def test_torchaudio_refuses_a_torch_for_another_cuda(torch: str, torchaudio: str, verdict: str | None) -> None:
+    finding = installed(torch=torch, torchaudio=torchaudio).get("build-torchaudio-flavour")
+    assert (None if finding is None else (finding.verdict, finding.severity)) == (verdict and (verdict, "error"))
+
+
+def test_a_torchaudio_of_unknown_origin_is_a_question() -> None:
+    finding = found("torch==2.10.0+cu129", "torchaudio==2.10.0")["build-torchaudio-flavour"]
+    assert (finding.verdict, finding.unknown) == ("possible", ("build.torchaudio",))
+
+
+def test_the_index_of_a_labelled_torch_in_a_file_may_have_its_torchaudio() -> None:
+    assert "build-torchaudio-flavour" not in found("torch==2.10.0+cu129", "torchaudio==2.10.0", source="index")
+
+
+def test_torchvision_loads_with_a_torch_for_another_minor_release_of_cuda() -> None:
+    assert "build-torchvision-flavour" not in installed(torch="2.10.0+cu129", torchvision="0.25.0")
+    assert "build-torchvision-flavour" in installed(torch="2.10.0+cu130", torchvision="0.25.0")
