@@ -57,9 +57,14 @@ def test_what_every_admitted_python_can_install_is_no_finding(tmp_path: Path, py
     assert _found(tmp_path, _project(python, *requires)) == ()
 
 
-def test_what_an_index_says_about_a_pin_counts(tmp_path: Path) -> None:
-    text = _project(">=3.9", "torch==2.6.0", "numpy==2.2.0")
-    assert _found(tmp_path, text) == ()
-    (found,) = _found(tmp_path, text, {("numpy", "2.2.0"): ">=3.10"})
+def test_libraries_around_the_stack_have_recorded_pythons(tmp_path: Path) -> None:
+    (found,) = _found(tmp_path, _project(">=3.9", "torch==2.6.0", "numpy==2.2.0"))
     assert found.packages == {"numpy": "2.2.0"}
+
+
+def test_what_an_index_says_about_a_pin_counts(tmp_path: Path) -> None:
+    text = _project(">=3.9", "torch==2.6.0", "some-package-of-ours==2.2.0")
+    assert _found(tmp_path, text) == ()
+    (found,) = _found(tmp_path, text, {("some-package-of-ours", "2.2.0"): ">=3.10"})
+    assert found.packages == {"some-package-of-ours": "2.2.0"}
     assert found.fixes[0].text.startswith('set requires-python = ">=3.10"')
