@@ -128,7 +128,14 @@ _FEATURES = (
     ("zero-3", r"\bzero[- _]?(?:stage )?3\b"),
     ("fsdp", r"\bFSDP[12]?\b"),
     ("peft", r"\bQ?LoRA\b|\bPEFT\b"),
-    ("gradient-accumulation", r"\bgradient[ _-]accumulation\b"),
+    ("gradient-accumulation", r"\bgradient[ _-]accumulation\b|\bgradient_accumulation_steps ?[=:] ?(?:[2-9]|\d\d)"),
+    ("packing", r"\bpacking ?[=:] ?True\b"),
+    ("liger", r"\buse_liger(?:_kernel|_loss)? ?[=:] ?True\b"),
+    ("label-smoothing", r"\blabel_smoothing_factor\b"),
+    ("completion-only-loss", r"\bcompletion_only_loss ?[=:] ?True\b"),
+    ("assistant-only-loss", r"\bassistant_only_loss ?[=:] ?True\b"),
+    ("flash-attention", r"\bflash_attention_[23]\b"),
+    ("guided-request-fields", r"\bguided_(?:json|choice|regex|grammar)\b"),
     ("gradient-checkpointing", r"\bgradient[ _-]checkpointing(?: ?= ?True\b)?"),
 )
 

@@ -180,7 +180,7 @@ _VOCABULARY = {
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
                  "scaled-temperature", "communication-type", "label-smoothing", "completion-only-loss",
-                 "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check",
+                 "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check", "guided-request-fields",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
                  "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm"),
 }  # fmt: skip

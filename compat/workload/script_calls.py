@@ -345,6 +345,13 @@ class Calls:
     def _checkpointing_off(self, call: _Call) -> None:
         self._draft.off("gradient-checkpointing", call.origin, tentative=call.conditional)
 
+    def _request(self, call: _Call) -> None:
+        """``client.chat.completions.create(…, extra_body={"guided_json": …})``."""
+        body = next((each.value for each in call.node.keywords if each.arg == "extra_body"), None)
+        keys = body.keys if isinstance(body, ast.Dict) else ()
+        if any(isinstance(key, ast.Constant) and str(key.value).startswith("guided_") for key in keys):
+            self._on("guided-request-fields", call)
+
     def _generate(self, call: _Call) -> None:
         self._generates = True
         if call.keywords.get("use_cache") is False:
@@ -411,5 +418,6 @@ _METHODS: dict[str, Callable[[Calls, _Call], None]] = {
     "gradient_checkpointing_enable": _turns_on("gradient-checkpointing"),
     "gradient_checkpointing_disable": Calls._checkpointing_off,
     "train": _takes("resume_from_checkpoint"), "generate": Calls._generate, "prepare": Calls._prepared,
+    "create": Calls._request,
     "add_adapter": Calls._adds_modules, "load_adapter": Calls._adds_modules, "get_peft_model": Calls._adds_modules,
 }  # fmt: skip

@@ -151,6 +151,10 @@ def test_a_warning_that_names_a_cause_is_found_by_check(compat: Run, tmp_path: P
             "DPO with gradient accumulation: the loss is several times higher than before.\n\ntransformers==4.48.1\ntrl==0.13.0\n",
             "trl-accumulated-loss-not-scaled",
         ),
+        (  # the options are named
+            "SFT with packing=True and completion_only_loss=True: the loss is wrong, as if prompts counted.\n\ntrl==0.19.1\n",
+            "trl-packing-drops-completion-mask",
+        ),
     ],
 )
 def test_a_failure_without_an_error_is_explained_by_what_is_known_of_the_environment(compat: Run, text: str, rule: str) -> None:

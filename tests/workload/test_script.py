@@ -482,3 +482,18 @@ def test_a_model_that_is_trained_and_loaded_without_a_type(script: Path, argumen
     )
     assert "default-dtype" not in (read(script, loaded).workload.features or ())
     assert ("default-dtype" in (read(script, f"{loaded}Trainer(model).train()\n").workload.features or ())) is on
+
+
+@pytest.mark.parametrize(
+    ("body", "on"),
+    [
+        ('{"guided_json": schema, "top_k": 5}', True),
+        ('{"guided_choice": ["a", "b"]}', True),
+        ('{"structured_outputs": {"json": schema}}', False),
+        ("fields", False),
+        ("{**fields}", False),
+    ],
+)
+def test_a_request_with_fields_of_guided_decoding(script: Path, body: str, on: bool) -> None:
+    text = f"from openai import OpenAI\nOpenAI().chat.completions.create(model='x', messages=[], extra_body={body})\n"
+    assert ("guided-request-fields" in (read(script, text).workload.features or ())) is on
