@@ -18,7 +18,7 @@ from compat.workload.script_calls import _PROMPTS
 from compat.workload.training_tools import _CHOSEN, _CHOSEN_OF_SGLANG
 from tests.conftest import ROOT
 
-_EMITTING = ("on", "off", "feature", "_on", "_given", "say", "_switch", "_several", "_above_zero", "append")
+_EMITTING = ("on", "off", "feature", "_feature", "_word", "_on", "append")
 
 
 def emitted() -> set[str]:
