@@ -12,7 +12,7 @@ from compat.interfaces.imports import Eager
 from compat.interfaces.needs import Consumer, Place, direct_needs, packages_of
 from compat.interfaces.source.records import AVAILABLE, BRANCH, FUNCTION, Module
 from scripts.surface.mined import Mined, modules_of
-from scripts.surface.packages import AROUND, BESIDE, TRACKED, tops_of
+from scripts.surface.packages import AROUND, BESIDE, TRACKED, USERS, tops_of
 
 if TYPE_CHECKING:
     from compat.interfaces.needs import Need
@@ -34,7 +34,7 @@ _BASE_ONLY = frozenset(
 )  # fmt: skip
 """Packages that need nothing of the others."""
 
-CONSUMERS = tuple(package for package in (*TRACKED, *BESIDE, *AROUND) if package not in _BASE_ONLY)
+CONSUMERS = tuple(package for package in (*TRACKED, *BESIDE, *AROUND, *USERS) if package not in _BASE_ONLY)
 PACKAGE_OF = {top: package for package in (*AROUND, *BESIDE, *TRACKED) for top in tops_of(package)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from compat.interfaces.release import is_converter
 from compat.interfaces.source.module import FORM, read_module
 from compat.interfaces.source.records import pack_module
-from scripts.surface.packages import AROUND, BESIDE, TRACKED
+from scripts.surface.packages import AROUND, BESIDE, TRACKED, USERS
 from scripts.surface.store import Release, Store
 
 BATCH = 40
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     store = Store(words.store)
     with multiprocessing.Pool(words.jobs, _start, (words.store,)) as pool:
-        for package in words.packages or (*TRACKED, *BESIDE, *AROUND):
+        for package in words.packages or (*TRACKED, *BESIDE, *AROUND, *USERS):
             began = time.monotonic()
             waiting = missing(store, package)
             for made in pool.imap_unordered(_records, _batches(waiting)):

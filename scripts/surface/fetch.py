@@ -23,7 +23,7 @@ from compat.index.metadata import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
 from scripts.surface.members import read_members
-from scripts.surface.packages import AROUND, BESIDE, PRE_RELEASES, SINCE, TRACKED
+from scripts.surface.packages import AROUND, BESIDE, PRE_RELEASES, SINCE, TRACKED, USERS
 from scripts.surface.store import Fetched, Store
 
 THREADS = 5
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     store = Store(words.store)
     settings = replace(gather(), timeout=60.0, retries=5)
     try:
-        return fetch(store, settings, words.packages or (*TRACKED, *BESIDE, *AROUND), words.threads, words.release)
+        return fetch(store, settings, words.packages or (*TRACKED, *BESIDE, *AROUND, *USERS), words.threads, words.release)
     finally:
         store.close()
 

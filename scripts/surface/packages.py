@@ -30,6 +30,13 @@ AROUND = (
 )  # fmt: skip
 """What stacks lock around them: mined like the others, and in the tables with their names."""
 
+USERS = (
+    "adapters", "audiocraft", "bertopic", "colbert-ai", "compel", "coqui-tts", "gliner", "haystack-ai",
+    "instructlab-training", "keybert", "llm-blender", "lmms-eval", "mergekit", "nnsight", "parler-tts", "pyannote-audio",
+    "pylate", "salesforce-lavis", "spacy-transformers", "span-marker", "speechbrain", "transformer-lens",
+)  # fmt: skip
+"""Packages that work on top of the others: only what they use of them is mined."""
+
 UNTABLED = frozenset(("pyarrow", "timm"))
 """Of these the rows tell what others need; scripts are not judged against them: most of what they have is compiled, or made
 when they run."""
@@ -50,6 +57,8 @@ TOPS = {
     "nvidia-modelopt": ("modelopt",), "flash-linear-attention": ("fla",), "megatron-core": ("megatron",),
     "open-clip-torch": ("open_clip",), "flagembedding": ("FlagEmbedding",), "deepspeed-mii": ("mii",),
     "autotrain-advanced": ("autotrain",), "fschat": ("fastchat",), "hydra-core": ("hydra",), "tensorboardx": ("tensorboardX",),
+    "colbert-ai": ("colbert",), "coqui-tts": ("TTS",), "haystack-ai": ("haystack",),
+    "instructlab-training": ("instructlab",), "pyannote-audio": ("pyannote",), "salesforce-lavis": ("lavis",),
     "nvidia-ml-py": ("pynvml",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""

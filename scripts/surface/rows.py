@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,10 @@ def main(arguments: list[str]) -> int:
 
 
 def of_consumers(consumers: list[str], folder: Path | None, jobs: int) -> int:
-    """Makes the rows of some packages anew; all others stay. What they need is looked up in shipped tables, not the store."""
+    """Makes the rows of some packages anew; all others stay. What they need is looked up in shipped tables, not the store.
+
+    Releases that the other rows do not know are left out: without a verdict of theirs, they would look like ones that work.
+    """
     began = time.monotonic()
     store, kept = Store(folder), existing(FOLDER / "rows.bin")
     tables = {path.stem: table for path in FOLDER.glob("*.bin") if (table := open_table(path.stem, str(path))) is not None}
@@ -92,12 +96,14 @@ def of_consumers(consumers: list[str], folder: Path | None, jobs: int) -> int:
     with multiprocessing.Pool(jobs, _start, (folder,), maxtasksperchild=4) as pool:
         needs = dict(pool.imap_unordered(_needs, consumers))
         _say(f"{sum(map(len, needs.values()))} needs of {len(consumers)} packages", began)
-        pairs: Pairs = dict(pool.imap_unordered(_judged_by_table, _by_target(needs, targets)))
+        known = {name: len(kept.versions.get(name, table.versions)) for name, table in tables.items()}
+        tasks = [(name, found, known[name]) for name, found in _by_target(needs, targets)]
+        pairs: Pairs = dict(pool.imap_unordered(_judged_by_table, tasks))
         _say(f"{sum(map(len, pairs.values()))} of them not met by every release", began)
-        days = {name: [*zip(table.versions, table.uploaded)] for name, table in tables.items()}
+        days = {name: [*zip(table.versions, table.uploaded)][: known[name]] for name, table in tables.items()}
         days |= {package: uploads(store, package) for package in consumers}
-        tasks = [(package, wanted(package, needs[package], pairs, days)) for package in consumers]
-        places = dict(pool.imap_unordered(_places, tasks))
+        uses = [(package, wanted(package, needs[package], pairs, days)) for package in consumers]
+        places = dict(pool.imap_unordered(_places, uses))
         _say("the lines", began)
         edges = _imports(pool, consumers, places, kept.edges)
     versions = {name: tuple(version for version, _ in days[name]) for name in days if name in consumers or name in targets}
@@ -132,10 +138,11 @@ def _judged(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
     return task[0], judged(map(mined.surface, mined.releases(task[0])), task[1])
 
 
-def _judged_by_table(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
-    table = open_table(task[0], str(FOLDER / f"{task[0]}.bin"))
+def _judged_by_table(task: tuple[str, list[Need], int]) -> tuple[str, dict[Need, Judged]]:
+    name, needs, known = task
+    table = open_table(name, str(FOLDER / f"{name}.bin"))
     assert table is not None
-    return task[0], judged(table.surfaces(), task[1])
+    return name, judged(islice(table.surfaces(), known), needs)
 
 
 def _places(task: tuple[str, dict[Need, int]]) -> tuple[str, dict[Occurrence, dict[int, int]]]:
