@@ -250,7 +250,11 @@ def _hard(each: Forbidden) -> Forbidden:
 
 
 def _said(cost: tuple[int, ...]) -> str:
-    return ", ".join(f"{amount} {level}" for amount, level in zip(cost, LEVELS) if amount) or "nothing"
+    """The parts of a cost. Downgrades, major versions and half-years count as changes, too: it is no number of packages."""
+    amounts = (
+        (f"as much as {amount}" if level == "changes" else amount, level) for amount, level in zip(cost, LEVELS) if amount
+    )
+    return ", ".join(f"{amount} {level}" for amount, level in amounts) or "nothing"
 
 
 # --- Reading ahead: the requirements of added packages are followed greedily, like an installer does. This is only a heuristic

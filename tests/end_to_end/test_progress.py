@@ -19,7 +19,7 @@ from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
 pty = pytest.importorskip("pty")
-TOLD = re.compile(r"(\d+) packages read; any plan costs at least (?:[^\r]*?(\d+) changes)?")
+TOLD = re.compile(r"(\d+) packages read; any plan costs at least (?:[^\r]*?as much as (\d+) changes)?")
 
 
 @pytest.fixture
@@ -59,7 +59,8 @@ def test_a_terminal_shows_what_is_opened_and_proven(folder: Path) -> None:
     told = [(int(opened), int(changed or 0)) for opened, changed in TOLD.findall(shown)]
     assert told == sorted(told)
     assert len({opened for opened, _ in told}) > 1
-    assert told[-1][1] == cost["changed"] == 2
+    assert cost["changed"] == 2
+    assert told[-1][1] == 4  # transformers and tokenizers, each to a release of half a year later
     assert {opened for opened, _ in told} <= set(range(len(PACKAGES) + 1))
     assert all(len(line) < 70 for line in shown.split("\r\033[K"))
     assert shown.endswith("\r\033[K"), "the line is left clear"
