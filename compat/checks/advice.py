@@ -96,10 +96,17 @@ def wanted_by(fix: Fix) -> dict[str, str]:
 
 def apart(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether two fixes ask for releases of a package that are never the same."""
+    return any(name in other and not satisfiable(f"{spec},{other[name]}") for name, spec in one.items())
+
+
+def satisfiable(specifier: str) -> bool:
+    """Whether a release satisfies a specifier set, which may pin a build (``==2.10.0+cu129``); ranges know releases only."""
+    parts = [part.partition("+") for part in specifier.split(",")]
+    labels = {label for _, _, label in parts if label}
     try:
-        return any(name in other and not ranges_of(f"{spec},{other[name]}") for name, spec in one.items())
+        return len(labels) < 2 and bool(ranges_of(",".join(public for public, _, _ in parts)))
     except ValueError:
-        return True
+        return False
 
 
 class _Trials:

@@ -61,7 +61,7 @@ def tightest(parts: list[str]) -> list[str]:
     """The parts of a specifier set, of several lower bounds only the highest, and of several upper ones the lowest."""
     exact = [each for each in parts if each.startswith("==") and "*" not in each]
     if exact:
-        return exact[:1]
+        return [max(exact, key=lambda each: "+" in each)]  # 2.10.0+cu129 also meets ==2.10.0
     lower = [each for each in parts if each.startswith(">=")]
     upper = [each for each in parts if each.startswith("<") and not each.startswith("<=")]
     dropped = {*lower, *upper}

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from compat.checks.advice import wanted_by
+from compat.checks.advice import satisfiable, wanted_by
 from compat.checks.missing import is_missing, tightest
+from compat.checks.torch_build import INDEX
 from compat.model import Distribution, Environment
 from compat.records import replace
 from compat.rules.evaluate import Answers
@@ -86,7 +87,9 @@ class _Trials:
                     return None  # what is not found again cannot be seen to be fixed
             left = None if left is None else [each for each in left if each.rule not in others]
             if left is not None and not left:
-                return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in key)
+                labels = dict.fromkeys(spec.partition("+")[2] for _, spec in key if "+" in spec)
+                indexes = "".join(f" --extra-index-url {INDEX}/{label}" for label in labels)
+                return "pip install " + " ".join(f'"{name}{spec}"' for name, spec in key) + indexes
             for place, fix in enumerate(left[0].fixes if left else ()):
                 more = _merged([wanted, wanted_by(fix)]) if wanted_by(fix) else None
                 if more is not None:
@@ -120,7 +123,9 @@ class _Trials:
         return {name: self._release(name, spec) for name, spec in wanted.items()}
 
     def _release(self, name: str, spec: str) -> str | None:
-        """The release that an installer chooses: the installed one if it fits, otherwise the newest."""
+        """The release that an installer chooses: a build that is pinned, the installed one if it fits, or the newest."""
+        if "+" in spec:
+            return spec.removeprefix("==")
         ranges, python = ranges_of(spec), self._environment.python
         for copy in self._environment.distributions or ():
             if copy.name == name and copy.version and is_version(copy.version) and contains(ranges, key_of(copy.version)):
@@ -142,11 +147,7 @@ def _merged(sets: Sequence[Specifiers]) -> Specifiers | None:
     for name, spec in _pairs(sets):
         merged[name] = [*merged.get(name, ()), *(each for each in spec.split(",") if each not in merged.get(name, ()))]
     for name, parts in merged.items():
-        public = [each.partition("+")[0] for each in parts]  # ranges do not tell builds apart: ==2.10.0+cu129
-        try:
-            if not ranges_of(",".join(public)) or len({each.partition("+")[2] for each in parts if "+" in each}) > 1:
-                return None
-        except ValueError:
+        if not satisfiable(",".join(parts)):
             return None
         merged[name] = tightest(parts)
     return {name: ",".join(parts) for name, parts in merged.items()}

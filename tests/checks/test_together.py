@@ -8,6 +8,7 @@ import compat
 from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.report import machine_report
+from compat.checks import check_environment
 from compat.checks.advice import following
 from compat.checks.missing import fold_missing
 from compat.checks.requirements import judge
@@ -131,6 +132,7 @@ def test_a_check_of_one_environment_does_not_advise_in_two_directions() -> None:
     [
         (("torch", "==2.10.0+cu129"), ("torchaudio", "==2.10.0+cu129"), False),
         (("torch", "==2.10.0+cu129"), ("torch", ">=2.9"), False),
+        (("torch", "==2.10.0+cu129"), ("torch", "==2.10.0"), False),
         (("torch", "==2.10.0+cu129"), ("torch", "<2.9"), True),
         (("torch", "==2.10.0+cu129"), ("torch", "==2.10.0+cu128"), True),
     ],
@@ -144,3 +146,17 @@ def test_labels_tell_builds_of_a_release_apart(first: tuple[str, str], second: t
         for name, spec in (first, second)
     ]  # fmt: skip
     assert contradict(found) is contradicts
+
+
+def test_builds_that_belong_to_one_torch_are_one_command_with_their_index() -> None:
+    copies = (
+        Distribution("torch", "2.10.0+cu130"), Distribution("torchaudio", "2.10.0+cu126"),
+        Distribution("torchvision", "0.25.0+cu126"), Distribution("torchcodec", "0.10.0"),
+    )  # fmt: skip
+    environment, findings, _ = check_environment(
+        Environment(os="linux", python="3.11", distributions=copies, distributions_complete=True), open_matrix(())
+    )
+    assert {"build-torchaudio-flavour", "build-torchvision-flavour"} <= {each.rule for each in findings}
+    (command,) = commands_for_all(findings, environment, open_matrix(())) or ()
+    assert command.startswith('pip install "torchaudio==2.10.0+cu130" "torchvision==0.25.0+cu130" --extra-index-url ')
+    assert command.endswith("/cu130")
