@@ -7,7 +7,6 @@ from compat.checks.torch_build import (
     INDEX,
     Flavour,
     Stack,
-    cuda_of,
     driver_findings,
     flavour_of,
     for_another_torch,
@@ -145,8 +144,8 @@ def _family(stack: Stack) -> Iterator[Finding]:
     """
     for name in ("torchvision", "torchaudio"):
         copy, mine = stack.one(name), stack.flavour
-        theirs = None if copy is None else _flavour_of_companion(copy, stack)
-        if copy is None or theirs is None or mine.cuda is None or theirs.cuda is None or mine.cuda == theirs.cuda:
+        theirs = Flavour(None) if copy is None else _flavour_of_companion(copy, stack)
+        if copy is None or mine.cuda is None or theirs.cuda is None or mine.cuda == theirs.cuda:
             continue
         apart = mine.numbered is None or theirs.numbered is None or major_version(mine.cuda) != major_version(theirs.cuda)
         if not apart and name == "torchvision" and "+" not in (copy.version or ""):
@@ -178,19 +177,21 @@ def _family(stack: Stack) -> Iterator[Finding]:
         )
 
 
-def _flavour_of_companion(copy: Distribution, stack: Stack) -> Flavour | None:
+def _flavour_of_companion(copy: Distribution, stack: Stack) -> Flavour:
     """The CUDA of torchvision or torchaudio: by its label, else that of its index if it goes with this torch."""
-    labelled = cuda_of((copy.version or "").partition("+")[2])
-    if labelled is not None:
-        return Flavour(labelled, certain=True)
+    known = "+" in (copy.version or "") or _goes_with_torch(copy, stack)
+    return flavour_of(copy, stack.release, stack.facts, stack.tables) if known else Flavour(None)
+
+
+def _goes_with_torch(copy: Distribution, stack: Stack) -> bool:
+    """Whether a companion without a label requires the release of this torch, whose index may have it for the same CUDA."""
     from compat.tables.declared import open_declared
 
     package = open_declared().package(copy.name)
     place = None if package is None or stack.flavour.numbered is None else package.place(copy.version or "")
     if package is None or place is None or stack.torch is None or is_of_unnamed_index(stack.torch):
-        return None
-    pins = {row[0] for row in package.requirements(place, "torch")}
-    return flavour_of(copy, stack.release, stack.facts, stack.tables) if pins == {f"=={stack.release}"} else None
+        return False
+    return {row[0] for row in package.requirements(place, "torch")} == {f"=={stack.release}"}
 
 
 def _xformers(stack: Stack, table: LinkedTable) -> Iterator[Finding]:

@@ -193,20 +193,25 @@ def _newest(
         return None
     admitted = EVERY if copy.specifier is None else ranges_of(copy.specifier)
 
-    def accepted(version: str, others: Iterable[tuple[str, str]]) -> bool:
+    def concerned(others: Iterable[tuple[str, str]]) -> list[tuple[str, str, Package | None]]:
+        found = [(name, other, declared.package(name)) for name, other in others]
+        return [each for each in found if each[0] in package.asks or (each[2] is not None and copy.name in each[2].asks)]
+
+    def accepted(version: str, others: list[tuple[str, str, Package | None]]) -> bool:
         return all(
             _accepts(package, version, name, other, environment)
-            and ((theirs := declared.package(name)) is None or _accepts(theirs, other, copy.name, version, environment))
-            for name, other in others
+            and (theirs is None or _accepts(theirs, other, copy.name, version, environment))
+            for name, other, theirs in others
         )
 
+    stated = concerned(releases.items())
     for version in reversed(package.versions):
         key, release = key_of(version), package.published(version)
         if (
             (until is None or package.day(version) <= until) and is_final(key) and contains(admitted, key)
-            and release is not None and release.is_offered(environment.python) and accepted(version, releases.items())
+            and release is not None and release.is_offered(environment.python) and accepted(version, stated)
         ):  # fmt: skip
-            others = ((each.name, each.version) for each in selected.values())
+            others = concerned((each.name, each.version) for each in selected.values())
             return version if accepted(version, others) else None
     return None
 

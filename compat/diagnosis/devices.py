@@ -129,16 +129,6 @@ def cuda_above_driver(facts: Facts) -> str | None:
     return toolkit if toolkit and newest and key_of(toolkit) > key_of(newest) else None
 
 
-def cuda_facts(facts: Facts) -> Iterator[str]:
-    """Yield the known driver and CUDA toolkit: ``driver 535.171.04 (CUDA up to 12.2)``, ``CUDA toolkit 12.4``."""
-    environment = facts.environment
-    if environment.driver:
-        newest = driver_cuda(environment)
-        yield f"driver {environment.driver}" + (f" (CUDA up to {newest})" if newest else "")
-    if environment.cuda_toolkit:
-        yield f"CUDA toolkit {environment.cuda_toolkit}"
-
-
 def image_before(spec: str, facts: Facts) -> Iterator[Fix]:
     """Yield the newest release of vLLM's image with an older CUDA than ``cuda>=12.4``, if the image is vLLM's."""
     if not isinstance(facts.package("vllm"), list):

@@ -15,7 +15,6 @@ from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
 from compat.diagnosis.devices import (
     cuda_above_driver,
-    cuda_facts,
     cuda_wheel,
     driver_of,
     for_driver,
@@ -40,7 +39,8 @@ from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
 from compat.model import Accelerator, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.words import distribution_of
-from compat.rules.facts import Facts
+from compat.rules.facts import Facts, cuda_facts
+from compat.tables.hardware import driver_cuda
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -159,6 +159,8 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     device = only_kind(facts)
     groups.setdefault("toolkit", toolkit_for(groups.get("code") or groups.get("option") or ""))
     groups["gpu"] = _gpu(symptom, groups.get("code"), device)
+    of_cuda = {"driver", "cuda_toolkit"} <= {*symptom.facts}
+    known = cuda_facts(facts.environment, driver_cuda(facts.environment)) if of_cuda else ()
     return Finding(
         rule=f"symptom-{symptom.name}",
         origin="build",
@@ -171,7 +173,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         facts=symptom.facts,
         fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, device, names, facts)),
         evidence=symptom.evidence,
-        here=", ".join((where, *cuda_facts(facts))) if {"driver", "cuda_toolkit"} <= {*symptom.facts} else where,
+        here=", ".join((where, *known)),
     )
 
 

@@ -9,7 +9,7 @@ from compat.errors import printable
 from compat.model import Environment, Finding, Fix, Report
 from compat.output.stream import encoding, is_utf_8
 from compat.redact import redacted
-from compat.rules.facts import comparable, device_counts
+from compat.rules.facts import comparable, cuda_facts, device_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def _gpus(environment: Environment, driver_cuda: str | None) -> str:
     elif environment.accelerators:
         names = [_device(device) for device in environment.accelerators]
         parts += device_counts(environment.accelerators, names)
-    if environment.driver:
-        parts.append(f"driver {environment.driver}" + (f" (CUDA up to {driver_cuda})" if driver_cuda else ""))
-    if environment.cuda_toolkit:
-        parts.append(f"CUDA toolkit {environment.cuda_toolkit}")
+    parts += cuda_facts(environment, driver_cuda)
     chosen = (environment.variables or {}).get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         parts.append(f"CUDA_VISIBLE_DEVICES={chosen}")

@@ -12,7 +12,7 @@ from compat.versions import Key, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 TRAINER_TASKS = {
@@ -281,6 +281,14 @@ def seen_by_torch(environment: Environment) -> Environment:
 def has_more(device: Accelerator) -> bool:
     """Whether a device represents an unknown number (at least one) of identical devices."""
     return device.extra.get("more") is True
+
+
+def cuda_facts(environment: Environment, newest: str | None) -> Iterator[str]:
+    """Yield the driver, which supports CUDA up to ``newest``, and the toolkit: ``driver 535.171.04 (CUDA up to 12.2)``."""
+    if environment.driver:
+        yield f"driver {environment.driver}" + (f" (CUDA up to {newest})" if newest else "")
+    if environment.cuda_toolkit:
+        yield f"CUDA toolkit {environment.cuda_toolkit}"
 
 
 def device_counts(devices: Sequence[Accelerator], names: Sequence[str]) -> list[str]:
