@@ -7,6 +7,7 @@ from compat.model import Accelerator, Environment, Finding, Workload, exit_code
 from compat.records import replace
 from compat.redact import excerpt
 from compat.versions import key_of
+from compat.workload.vocabulary import VOCABULARY, recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def stated_workload(options: Options, origin: str = "the command line") -> Workl
     if options.flag("script"):
         values["code"] = tuple(options.values["script"])
     if values.get("task") not in (None, *_tasks()) and not options.flag("rules"):  # a rule file of the user may have its own
-        known = ", ".join(_VOCABULARY["task"])
+        known = ", ".join(VOCABULARY["task"])
         raise InputError(f"--task: unknown value {excerpt(values['task'], 40)!r}; expected {known}")
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))
     if both:
@@ -164,51 +165,20 @@ def _accelerator(name: str) -> Accelerator:
                        memory_mib=match.memory_mib, gfx=match.gfx)  # fmt: skip
 
 
-_VOCABULARY = {
-    "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
-             "simpo", "gkd", "prm", "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
-    "precision": ("bf16", "fp16", "fp32", "fp8", "tf32"),
-    "quantization": ("4bit", "8bit", "none"),
-    "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
-                 "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
-                 "unsloth-imported-late", "padded-prompts", "default-precision", "default-dtype", "prefix-tuning",
-                 "prompt-tuning", "device-map", "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel",
-                 "embedding-learning-rate",
-                 "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
-                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
-                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
-                 "vllm-sleep", "precomputed-reference", "activation-offloading",
-                 "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
-                 "scaled-temperature", "communication-type", "label-smoothing", "completion-only-loss",
-                 "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check", "guided-request-fields",
-                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
-                 "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm"),
-}  # fmt: skip
-
-
 def _tasks() -> tuple[str, ...]:
     from compat.workload.trainers import TASKS
 
-    return (*_VOCABULARY["task"], *TASKS.values())
+    return (*VOCABULARY["task"], *TASKS.values())
 
 
 def _word(name: str, value: str) -> str:
     """Normalize spelling variants (``ZeRO-3``, ``zero3``); near misses raise :class:`InputError`, other words are kept."""
     if not value.strip():
         raise InputError(f"--{name}: expected a value, not an empty string")
-    known = _VOCABULARY.get(name)
-    if known is None or value in known:
-        return value
-    plain = {word.replace("-", ""): word for word in known}
-    spelled = plain.get(value.lower().replace("-", "").replace("_", "").replace(" ", ""))
-    if spelled:
-        return spelled
-    import difflib
-
-    near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
-    if near:
-        raise InputError(f"--{name}: unknown value {value!r}; did you mean {near[0]}?")
-    return value
+    word, near = recognised(name, value)
+    if near is not None:
+        raise InputError(f"--{name}: unknown value {value!r}; did you mean {near}?")
+    return word
 
 
 def _version(name: str, value: str) -> str:

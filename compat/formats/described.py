@@ -18,6 +18,7 @@ from compat.model import (
 )
 from compat.syntax.json import line_of, parse_json, read_standard_input, read_text
 from compat.versions import key_of
+from compat.workload.vocabulary import recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,8 +141,22 @@ def _word(*known: str) -> _Reader:
 _ALIASES = {"macos": "darwin", "macOS": "darwin"}
 
 
-def _strings(value: object, path: Path, notes: list[str]) -> tuple[str, ...]:
-    return tuple(_string(each, (*path, position), notes) for position, each in enumerate(_list(value, path, notes)))
+def _spelled(key: str) -> Callable[[object, Path, list[str]], str]:
+    """A word of the vocabulary in any spelling. Other words are kept, for the rules of a user may know them."""
+
+    def read(value: object, path: Path, notes: list[str]) -> str:
+        text = _string(value, path, notes)
+        word, near = recognised(key, text)
+        if near is not None:
+            notes.append(f"{_written(path)}: unknown value {text!r}; did you mean {near}?")
+        return word
+
+    return read
+
+
+def _features(value: object, path: Path, notes: list[str]) -> tuple[str, ...]:
+    read = _spelled("features")
+    return tuple(read(each, (*path, position), notes) for position, each in enumerate(_list(value, path, notes)))
 
 
 def _variables(value: object, path: Path, notes: list[str]) -> dict[str, str | None]:
@@ -225,9 +240,10 @@ _ACCELERATOR: Mapping[str, _Reader] = {
     "more": _flag,
 }  # fmt: skip
 _WORKLOAD: Mapping[str, _Reader] = {
-    "task": _string, "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,
-    "nodes": _number, "rank": _number, "batch_size": _number, "precision": _string, "quantization": _string,
-    "features": _strings, "features_absent": _strings, "features_complete": _flag,
+    "task": _spelled("task"), "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,
+    "nodes": _number, "rank": _number, "batch_size": _number, "precision": _spelled("precision"),
+    "quantization": _spelled("quantization"),
+    "features": _features, "features_absent": _features, "features_complete": _flag,
 }  # fmt: skip
 _ENVIRONMENT: Mapping[str, _Reader] = {
     "python": _version, "os": _word(*SYSTEMS), "machine": _string, "platform": _string, "glibc": _version,

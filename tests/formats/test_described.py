@@ -172,3 +172,29 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
 
 def test_macos_is_darwin() -> None:
     assert parse_described({"os": "macos"}, "x")[0].os == "darwin"
+
+
+def test_a_workload_is_read_in_any_spelling(tmp_path: Path) -> None:
+    workload = {
+        "task": "SFT", "precision": "torch.bfloat16", "quantization": "4-bit",
+        "features": ["device_map", "ZeRO3", "flash_attention_2"], "features_absent": ["torch_compile"],
+    }  # fmt: skip
+    environment, notes = read_described(written(tmp_path, {"workload": workload}))
+    read = environment.workload
+    assert read is not None
+    assert (read.task, read.precision, read.quantization) == ("sft", "bf16", "4bit")
+    assert (read.features, read.features_absent) == (("device-map", "zero-3", "flash-attention"), ("torch-compile",))
+    assert notes == ()
+
+
+def test_a_misspelt_word_of_a_workload_is_kept_with_a_note(tmp_path: Path) -> None:
+    environment, notes = read_described(written(tmp_path, {"workload": {"features": ["vllm", "gradient-chekpointing"]}}))
+    assert environment.workload is not None
+    assert environment.workload.features == ("vllm", "gradient-chekpointing")
+    assert notes == ("workload.features[1]: unknown value 'gradient-chekpointing'; did you mean gradient-checkpointing?",)
+
+
+def test_words_of_own_rules_are_kept_without_a_note(tmp_path: Path) -> None:
+    environment, notes = read_described(written(tmp_path, {"workload": {"features": ["xyz"]}}))
+    assert environment.workload is not None
+    assert (environment.workload.features, notes) == (("xyz",), ())

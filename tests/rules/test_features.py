@@ -16,6 +16,7 @@ from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
 from compat.workload.training_tools import _CHOSEN, _CHOSEN_OF_SGLANG
+from compat.workload.vocabulary import recognised
 from tests.conftest import ROOT
 
 _EMITTING = ("on", "off", "feature", "_feature", "_word", "_on", "append")
@@ -55,6 +56,13 @@ def test_every_feature_of_a_rule_is_read_somewhere(matrix: Matrix) -> None:
         for condition in (*rule.when, *(each for group in rule.unless for each in group)):
             for feature in asked(condition):
                 assert feature in known, f"{rule.id}: no reader says {feature!r}"
+
+
+def test_every_feature_of_a_rule_can_be_described_in_any_spelling(matrix: Matrix) -> None:
+    for rule in matrix.rules():
+        for condition in (*rule.when, *(each for group in rule.unless for each in group)):
+            for feature in asked(condition):
+                assert recognised("features", feature.replace("-", "_").upper()) == (feature, None), rule.id
 
 
 def test_a_feature_that_nothing_reads_is_found() -> None:

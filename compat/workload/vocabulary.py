@@ -1,0 +1,61 @@
+"""The words that describe a job: tasks, precisions, quantizations and features, and how their spellings are recognised."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VOCABULARY: Mapping[str, tuple[str, ...]] = {
+    "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
+             "simpo", "gkd", "prm", "qlora", "lora", "train", "pretrain", "inference", "serve", "import", "install", "build"),
+    "precision": ("bf16", "fp16", "fp32", "fp8", "tf32"),
+    "quantization": ("4bit", "8bit", "none"),
+    "features": ("vllm", "zero-1", "zero-2", "zero-3", "fsdp", "fsdp2", "deepspeed", "peft", "liger", "packing", "no-cache",
+                 "gradient-checkpointing", "gradient-accumulation", "optimizer-offload", "torch-compile", "resume", "unsloth",
+                 "unsloth-imported-late", "padded-prompts", "default-precision", "default-dtype", "prefix-tuning",
+                 "prompt-tuning", "device-map", "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel",
+                 "embedding-learning-rate",
+                 "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
+                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
+                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
+                 "vllm-sleep", "precomputed-reference", "activation-offloading",
+                 "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
+                 "scaled-temperature", "communication-type", "label-smoothing", "completion-only-loss",
+                 "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check", "guided-request-fields",
+                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
+                 "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
+                 "context-parallel", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
+                 "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental"),
+}  # fmt: skip
+"""The words known for each key of a workload. The features are those that rules ask for."""
+
+_OTHER_NAMES = {
+    "task": {"finetune": "train", "finetuning": "train", "training": "train", "pretraining": "pretrain", "serving": "serve",
+             "generate": "inference", "generation": "inference"},
+    "precision": {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float8": "fp8"},
+    "quantization": {"int4": "4bit", "int8": "8bit", "nf4": "4bit", "no": "none"},
+    "features": {"flash-attention-2": "flash-attention", "flash-attn": "flash-attention"},
+}  # fmt: skip
+
+
+def recognised(key: str, value: str) -> tuple[str, str | None]:
+    """The word that ``value`` spells, such as ``zero-3`` for ``ZeRO3`` and ``bf16`` for ``torch.bfloat16``.
+
+    For a word that is not known: the value itself, and the known word that it resembles, if any.
+    """
+    known = VOCABULARY.get(key)
+    if known is None or value in known:
+        return value, None
+    spelled = _plain(value.removeprefix("torch."))
+    for name, word in (*((each, each) for each in known), *_OTHER_NAMES.get(key, {}).items()):
+        if _plain(name) == spelled:
+            return word, None
+    import difflib
+
+    near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
+    return value, near[0] if near else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "").replace(" ", "")
