@@ -8,6 +8,7 @@ and one that fixes several findings moves to the front. Fixes that are equally g
 from __future__ import annotations
 
 from compat.checks import builds, guards, installation, interfaces, requirements
+from compat.checks.fix_commands import by_pip
 from compat.model import Distribution
 from compat.records import replace
 from compat.rules.evaluate import Answers, errors_about
@@ -84,6 +85,10 @@ def _following(finding: Finding, wanted: Mapping[str, str]) -> Finding:
     if finding.verdict != "hit" or not asked or not asked[0] or not apart(asked[0], wanted):
         return finding
     going = [place for place, each in enumerate(asked) if each and not apart(each, wanted)]
+    if not going:  # another finding's fix ends this one as well
+        name = next((each for each in finding.packages if each in wanted), None)
+        text = "what the other findings ask for, which fixes this as well"
+        return finding if name is None else replace(finding, fixes=(by_pip("pin", name, wanted[name], text), *finding.fixes))
     place = next((place for place in going if asked[place].keys() <= wanted.keys()), going[0] if going else 0)
     fixes = finding.fixes
     return replace(finding, fixes=(fixes[place], *fixes[:place], *fixes[place + 1 :])) if place else finding

@@ -8,7 +8,9 @@ from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from compat.formats.registry import Format
 
 
 def by_pip(kind: str, name: str, spec: str | None, text: str) -> Fix:
@@ -28,18 +30,31 @@ def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade")
     return Fix(kind, name, f"<={version}", text, f'pip install "{name}=={version}"')
 
 
-def in_project(finding: Finding, kind: str) -> Finding:
-    """The finding with fix commands for the project tool that belongs to this kind of file (such as ``uv add``)."""
+def in_project(finding: Finding, kind: str, of_conda: Mapping[str, str]) -> Finding:
+    """The finding with fix commands for the project tool that belongs to this kind of file (such as ``uv add``).
+
+    ``of_conda`` are packages from conda, with the names that they have there.
+    """
     from compat.formats.registry import format_named  # imported late: not needed for installed environments
 
-    tool = format_named(kind).add
-    return finding if tool is None else replace(finding, fixes=tuple(_by(tool, fix) for fix in finding.fixes))
+    tool = format_named(kind)
+    return finding if tool.add is None else replace(finding, fixes=tuple(_by(tool, fix, of_conda) for fix in finding.fixes))
 
 
-def _by(tool: str, fix: Fix) -> Fix:
-    if fix.command is None or not fix.command.startswith("pip install ") or not fix.spec:
+def _by(tool: Format, fix: Fix, of_conda: Mapping[str, str]) -> Fix:
+    what, _, url = (fix.command or "").removeprefix("pip install ").partition(" --index-url ")
+    if what == fix.command or not (what[:1] == what[-1:] == '"' and what.count('"') == 2) or " " in url:
+        return fix  # it does not add one requirement to what there is, and nothing else
+    conda = of_conda.get(fix.package or "")
+    if conda is not None and tool.add_conda is not None:
+        # conda has neither the builds of an index nor those of a commit
+        return fix if url or not fix.spec else replace(fix, command=f'{tool.add_conda} "{conda}{fix.spec}"')
+    if not url:
+        return replace(fix, command=f"{tool.add} {what}")
+    if tool.add_from is None:
         return fix
-    return replace(fix, command=f"{tool} {fix.command.removeprefix('pip install ')}")
+    name = f"pytorch-{url.rpartition('/')[2]}"
+    return replace(fix, command=tool.add_from.format(what=what, url=url, name=name))
 
 
 _FINAL = key_of("1")
@@ -48,7 +63,10 @@ _FINAL = key_of("1")
 def nearest_fixes(
     name: str, here: str, good: Iterable[str], known: tuple[str, ...], text: str, *, check: Callable[[str], bool] | None = None
 ) -> Iterator[Fix]:
-    """Yield the nearest good release after and before the installed one; ``check`` may reject a release."""
+    """Yield the nearest good release after and before the installed one; ``check`` may reject a release.
+
+    One from years before is only offered where nothing later is good.
+    """
     key = key_of(here)
     candidates = list(good)
     finals = [version for version in candidates if is_version(version) and key_of(version)[2:] == _FINAL[2:]] or candidates
@@ -60,8 +78,19 @@ def nearest_fixes(
         spec = f">={above}" if stays else f"=={above}"
         yield by_pip("upgrade", name, spec, f"the next release that {text}")
     below = next(before, None)
-    if below is not None:
+    if below is not None and (above is None or not _is_long_before(name, below, here)):
         yield by_pip("downgrade", name, f"=={below}", f"the last release before that {text}")
+
+
+_LONG = 365
+"""Days between the uploads of two releases."""
+
+
+def _is_long_before(name: str, one: str, other: str) -> bool:
+    from compat.tables.declared import open_declared  # imported late: not needed for most findings
+
+    package = open_declared().package(name)
+    return package is not None and 0 < package.day(one) < package.day(other) - _LONG
 
 
 # --- Commands that install drivers and CUDA toolkits on this system, with links to their documentation.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from compat.rules.compiled import Matrix
 
-_MOST_TRIALS = 24
+_MOST_TRIALS = 60
 """Tags tried in each direction."""
 _SERVERS = {"vllm/vllm-openai": "vllm", "lmsysorg/sglang": "sglang"}
 """Images with a tag for each release of a package."""

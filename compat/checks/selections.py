@@ -79,7 +79,11 @@ def judged_listing(
 
         findings = [as_override_remark(finding, listing.overridden) for finding in findings]
     findings = [_as_installers_see(finding, listing) for finding in findings]
-    fixed = (in_project(finding, listing.kind) for finding in findings)
+    sources = ((entry.distribution.name, entry.distribution.source) for entry in listing.entries)
+    of_conda = {
+        name: str(each.details.get("name") or name) for name, each in sources if each is not None and each.kind == "conda"
+    }
+    fixed = (in_project(finding, listing.kind, of_conda) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
 
 

@@ -41,18 +41,19 @@ def contradict(findings: Iterable[Finding]) -> bool:
 
 
 def commands_for_all(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[str, ...] | None:
-    """The commands that fix every finding, or else every error; ``None`` if no combination of fixes does.
+    """The commands that fix every finding, or else the worse ones; ``None`` if no combination of fixes does.
 
-    Empty if the fixes of fewer than two findings install releases, or none of them is about an error: each combination that is
-    tried is checked whole, which takes several times as long as the report without it.
+    Empty if the fixes of fewer than two findings install releases, or none of them is about an error and they do not contradict
+    each other: each combination that is tried is checked whole, which takes several times as long as the report without it.
     """
     movable = [each for each in findings if each.verdict == "hit" and not is_missing(each) and any(map(wanted_by, each.fixes))]
     errors = [each for each in movable if each.severity == "error"]
-    if len(movable) < 2 or not errors:
+    if len(movable) < 2 or not (errors or contradict(movable)):
         return ()
     trials = _Trials(environment, matrix)
-    for chosen in (movable, errors):
-        if (found := trials.of(chosen)) is not None:
+    worse = [each for each in movable if each.severity != "info"]
+    for chosen in (movable, *([worse] if worse != movable else []), errors):
+        if chosen and (found := trials.of(chosen)) is not None:
             return () if len(chosen) < 2 else (found,)
     return None if len(errors) > 1 or contradict(movable) else ()
 

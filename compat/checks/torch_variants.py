@@ -115,7 +115,7 @@ def _conda_for_other_vendor(stack: Stack, copy: Distribution, cuda: str) -> Iter
         fixes=(
             Fix(
                 "source-install", "torch", "", "the wheel for the host's ROCm, in an environment without conda's pytorch",
-                f"pip install torch --index-url {rocm_index(stack.tables, None)}",
+                f"pip install torch --index-url {newest_rocm_index(stack.tables)}",
             ),
         ),
         evidence=("https://pytorch.org/get-started/locally/",), here=f"pytorch {copy.version or copy.specifier}, {device}",
@@ -204,14 +204,21 @@ def _extensions_for_cuda(stack: Stack) -> Iterator[Finding]:
 
 
 def rocm_build(tables: CodeTables, release: str | None) -> Fix:
-    """The same release of torch, built for ROCm."""
-    command = f'pip install "torch=={release}" --index-url {rocm_index(tables, release)}'
+    """The same release of torch, built for ROCm; the newest build if none is known of this release.
+
+    pip keeps the build that is there unless the label of another one, or force, is given.
+    """
+    rocm = tables.rocm_of.get(series_of(release or ""))
+    if rocm is None:
+        command = f"pip install --force-reinstall torch --index-url {newest_rocm_index(tables)}"
+        return Fix("source-install", "torch", "", "the newest build for ROCm, from torch's own index", command)
+    command = f'pip install "torch=={release}+rocm{rocm}" --index-url {INDEX}/rocm{rocm}'
     return Fix("source-install", "torch", "", "the build for ROCm, from torch's own index", command)
 
 
-def rocm_index(tables: CodeTables, release: str | None) -> str:
-    """torch's index for the ROCm of a release; for one that is not known, that of the newest ROCm."""
-    return f"{INDEX}/rocm{tables.rocm_of.get(series_of(release or '')) or max(tables.rocm_of.values(), key=_rocm_release)}"
+def newest_rocm_index(tables: CodeTables) -> str:
+    """torch's index for the newest ROCm."""
+    return f"{INDEX}/rocm{max(tables.rocm_of.values(), key=_rocm_release)}"
 
 
 def _no_code(stack: Stack) -> Iterator[Finding]:

@@ -51,6 +51,10 @@ class Format:
     """For a lock file: the names of its possible source files. The one next to it is edited instead of the lock."""
     add: ClassVar[str | None] = None
     """The command that changes one requirement of the project and locks it; ``None``: findings suggest pip."""
+    add_from: ClassVar[str | None] = None
+    """The same from another index, by ``{what}``, its ``{url}`` and a ``{name}`` for it; ``None``: findings suggest pip."""
+    add_conda: ClassVar[str | None] = None
+    """The same for a package of conda."""
     lists_packages: ClassVar[bool] = True
     """Whether it lists packages (a lock file, requirements) rather than install commands (a program, stages)."""
     says_build: ClassVar[bool] = False

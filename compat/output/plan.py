@@ -77,7 +77,10 @@ def _lines(
         yield "No plan was found, but one may exist: not everything could be read."
     elif plan.changes or plan.refused or (errors and len(plan.core) < 2):
         releases = "set of the releases that could be read" if plan.narrowed else "set of releases"
-        yield f"No plan is proposed: {plan.why_not or f'no {releases} fixes an error'}"
+        if not plan.changes and not plan.refused and plan.left and all(actions(each, left=True) for each in plan.left):
+            yield f"No {releases} fixes {'it' if len(plan.left) == 1 else 'them'}. Instead:"
+        else:
+            yield f"No plan is proposed: {plan.why_not or f'no {releases} fixes an error'}"
     for finding in plan.left:
         yield f"  left      {finding.title}"
         yield from (f"            {way}" for way in _ways(actions(finding, left=True)))

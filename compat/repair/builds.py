@@ -59,7 +59,8 @@ class Flavours:
             for label in self._labels(name, plain):
                 version = f"{plain}+{label}"
                 if version != self._now(name) and version not in there:
-                    yield Release(name, version, release.day, self._source(label), release.yanked)
+                    usual = label == self._default(name, plain)
+                    yield Release(name, version, release.day, self._source(label, usual=usual), release.yanked)
 
     def needs(self, release: Release) -> Needs | None:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
@@ -89,7 +90,8 @@ class Flavours:
         return label == "cpu" or self._windows or (public_version(now) == public_version(release.version) and known)
 
     def _assumed_needs(self, release: Release) -> Needs | None:
-        """The requirements of the default build without the CUDA libraries, and for a CPU build without triton.
+        """The requirements of the default build, without the CUDA libraries unless it is for the same CUDA as this one, and for
+        a CPU build without triton.
 
         Of CUDA builds only those of the installed release are assumed to be installable: see :meth:`needs`.
         """
@@ -97,7 +99,11 @@ class Flavours:
         needs = self._base.needs([plain])[plain]
         if needs is None:
             return None
-        self.assumed[release] = "assumed to have the requirements of the default build, without its CUDA libraries"
+        assumed = "assumed to have the requirements of the default build"
+        if self._default(release.name, release.version) == release.version.partition("+")[2]:
+            self.assumed[release] = f"{assumed}, which is for the same CUDA"
+            return needs
+        self.assumed[release] = f"{assumed}, without its CUDA libraries"
         own = (*CUDA_LIBRARIES, *(("triton",) if release.version.endswith("+cpu") else ()))
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 
@@ -189,8 +195,9 @@ class Flavours:
         current = self._current.get(name)
         return None if current is None else current.version
 
-    def _source(self, label: str) -> Source:
-        return Source("index", {"url": f"{self._address}/{label}"})
+    def _source(self, label: str, *, usual: bool = False) -> Source:
+        """torch's index for a label, which is the ``usual`` one of a release if its default build is for the same CUDA."""
+        return Source("index", {"url": f"{self._address}/{label}", **({"usual": True} if usual else {})})
 
     def _vendor(self, label: str) -> IndexUniverse:
         if label not in self._read:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
@@ -164,7 +164,7 @@ class Problem:
         """The releases that may be chosen, oldest first, including the installed one."""
         current = self.current.get(name)
         wanted = [each.specifier for each in (*self.asked, *self.keep) if each.name == name]
-        releases = tuple(releases)
+        releases = tuple(_dated(releases))
         day = _day(current, releases)
         if current is not None and name in self.fixed:
             return (replace(current, day=day),)
@@ -292,6 +292,18 @@ def _day(current: Release | None, releases: Iterable[Release]) -> str:
     public = Version(current.public)
     dated = [each for each in releases if each.day]
     return next((each.day for each in dated if each.key >= public), dated[-1].day if dated else "")
+
+
+def _dated(releases: Iterable[Release]) -> Iterator[Release]:
+    """Yield the releases, oldest first; one for which no index gives an upload date has that of the one before it.
+
+    Many mirrors and folders give none, and what is nearest must not depend on where a release is served.
+    """
+    ordered = sorted(releases, key=lambda each: each.key)
+    day = next((each.day for each in ordered if each.day), "")
+    for each in ordered:
+        day = each.day or day
+        yield each if each.day else replace(each, day=day)
 
 
 def _days(earlier: str, later: str) -> int:

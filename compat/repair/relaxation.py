@@ -189,7 +189,10 @@ class Relaxation:
                 cost("source installs", atom)
             elif not (release := self._release[name][what]).plain:
                 own = None if current is None else current.key.local  # a build for the same CUDA is preferred
-                cost("other builds", atom, 1 + (own not in (None, release.key.local)))
+                usual = release.source is not None and bool(
+                    release.source.details.get("usual")
+                )  # then that for which others are
+                cost("other builds", atom, 1 + (0 if own in (None, release.key.local) else 1 if usual else 2))
 
     def _price_move(self, release: Release, atom: int, current: Release, place: Mapping[str, int]) -> None:
         """Add the costs of moving an installed package. Where the installer chose its version, only steps count."""

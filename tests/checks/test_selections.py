@@ -12,11 +12,12 @@ from packaging.markers import Marker
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
+from compat.checks.fix_commands import in_project
 from compat.checks.questions import LEAST, likelihood
 from compat.checks.selections import judged_listing, to_environment
 from compat.formats.listing import ROOT, Choice, Entry, Listing
 from compat.formats.registry import format_of
-from compat.model import Accelerator, Distribution, Environment, Finding, Workload
+from compat.model import Accelerator, Distribution, Environment, Finding, Fix, Workload
 from compat.rules.compiled import Matrix, in_memory
 from compat.rules.loader import rule_of
 from compat.syntax.toml import parse_text
@@ -185,6 +186,44 @@ def test_the_interpreter_of_a_conda_environment() -> None:
 def test_fixes_are_made_by_the_tool_that_wrote_the_lock() -> None:
     findings, _ = judged_listing(lock((OLD, None, None)), Environment(), MATRIX)
     assert findings[0].fixes[0].command == 'uv add "transformers>=4.50"'
+
+
+SOURCE = "poetry source add --priority explicit pytorch-cu126 https://index.example/cu126"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("uv.lock", 'uv add "torch==2.6.0+cu126" --index https://index.example/cu126'),
+        ("pixi.lock", 'pixi add --pypi "torch==2.6.0+cu126" --index https://index.example/cu126'),
+        ("pixi.toml", 'pixi add --pypi "torch==2.6.0+cu126" --index https://index.example/cu126'),
+        ("Pipfile.lock", 'pipenv install "torch==2.6.0+cu126" --index https://index.example/cu126'),
+        ("poetry.lock", f'{SOURCE} && poetry add "torch==2.6.0+cu126" --source pytorch-cu126'),
+        ("pdm.lock", 'pip install "torch==2.6.0+cu126" --index-url https://index.example/cu126'),
+        ("requirements", 'pip install "torch==2.6.0+cu126" --index-url https://index.example/cu126'),
+    ],
+)
+def test_a_build_of_another_index_is_added_in_the_words_of_the_tool(kind: str, command: str) -> None:
+    fix = Fix("pin", "torch", "==2.6.0+cu126", "", 'pip install "torch==2.6.0+cu126" --index-url https://index.example/cu126')
+    finding = Finding("r", "build", "", "", packages={"torch": "2.6.0"}, fixes=(fix,))
+    assert in_project(finding, kind, {}).fixes[0].command == command
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('pip install "torch>=2.8"', 'pixi add "pytorch>=2.8"'),
+        ('pip install "torch==2.8+cu128" --index-url https://index.example/cu128', None),
+        ("pip install -U torch", None),
+        ('pip install --no-build-isolation "torch>=2.8"', None),
+        ('pip install "torch>=2.8" "triton>=3"', None),
+        ("export A=1", None),
+    ],
+)
+def test_what_conda_installed_is_added_from_conda(before: str, after: str | None) -> None:
+    fix = Fix("upgrade", "torch", ">=2.8", "", before)
+    finding = Finding("r", "build", "", "", packages={"torch": "2.6.0"}, fixes=(fix,))
+    assert in_project(finding, "pixi.lock", {"torch": "pytorch"}).fixes[0].command == (after or before)
 
 
 def test_described_keeps_everything_and_tells_releases_apart() -> None:

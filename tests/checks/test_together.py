@@ -115,8 +115,8 @@ def test_findings_begin_with_the_fixes_of_the_command_for_all() -> None:
     found = [_about("old", ">=3"), _about("new", "<2", ">=2.5", ">=4"), _about("alone", "==1.5")]
     assert contradict(found)
     first = [each.fixes[0].spec for each in following(found, ('pip install "alpha>=3"',))]
-    assert first == [">=3", ">=2.5", "==1.5"]  # the last one has no other
-    assert [len(each.fixes) for each in following(found, ('pip install "alpha>=3"',))] == [1, 3, 1]
+    assert first == [">=3", ">=2.5", ">=3"]  # no fix of the last one goes along, but the command ends it as well
+    assert [len(each.fixes) for each in following(found, ('pip install "alpha>=3"',))] == [1, 3, 2]
     assert following(found, ('pip install "beta>=3"',)) == tuple(found)
 
 
@@ -125,6 +125,14 @@ def test_a_check_of_one_environment_does_not_advise_in_two_directions() -> None:
     listed = [{"name": name, "version": version, "source": "index"} for name, version in versions.items()]
     report = compat.check({"schema": "compat/environment/1", "distributions": listed, "python": "3.11.9", "os": "linux"})
     assert not contradict(report.findings)
+
+
+def test_warnings_that_advise_in_two_directions_begin_with_what_fixes_both() -> None:
+    listed = [{"name": "xgrammar", "version": "0.2.3"}, {"name": "apache-tvm-ffi", "version": "0.1.13"}]
+    report = compat.check({"distributions": listed, "python": "3.12", "os": "darwin", "workload": {"task": "import"}})
+    first = {each.rule: each.fixes[0].spec for each in report.findings}
+    assert first == {"xgrammar-tvm-ffi-0-1-13": "==0.1.12", "yanked-apache-tvm-ffi": "==0.1.12"}
+    assert not any("contradict" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(

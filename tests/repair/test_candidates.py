@@ -88,6 +88,17 @@ def test_builds_for_processors_are_none_for_an_accelerator() -> None:
     assert chosen(offered, "2.5.0+cpu", environment=gpu)[0] == "2.5.0"  # the same release with CUDA
 
 
+def test_a_release_without_a_date_is_as_old_as_the_one_before_it() -> None:
+    """A mirror or a folder beside the index gives none: a release of it is not near for that reason."""
+    offered = tuple(
+        Release("a", version, day)
+        for version, day in (("0.9", ""), ("1.0", "2024-01-01"), ("3.0", ""), ("2.0", "2025-06-01"), ("4.0", "2026-01-01"))
+    )
+    problem = Problem(Environment(), TARGET, {"a": Release("a", "1.0")}, policy=NOTHING)
+    found = problem.candidates("a", offered)
+    assert [each.day for each in found] == ["2024-01-01", "2024-01-01", "2025-06-01", "2025-06-01", "2026-01-01"]
+
+
 def dated(**days: str) -> list[Release]:
     return [Release("a", version.removeprefix("v").replace("_", "."), day) for version, day in days.items()]
 

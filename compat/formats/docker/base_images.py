@@ -53,7 +53,8 @@ its container in public logs. Where those name no patch release of CUDA, none is
 """
 
 VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
-    ("0.6.2", "2.4.0", "12.4"), ("0.6.4", "2.5.1", "12.4"), ("0.8.0", "2.6.0", "12.4"), ("0.9.0", "2.7.0", "12.8"),
+    ("0.2.6", "2.1.2", "12.1"), ("0.4.1", "2.2.1", "12.1"), ("0.4.2", "2.3.0", "12.1"), ("0.5.2", "2.3.1", "12.1"),
+    ("0.5.4", "2.4.0", "12.1"), ("0.6.4", "2.5.1", "12.4"), ("0.8.0", "2.6.0", "12.4"), ("0.9.0", "2.7.0", "12.8"),
     ("0.10.0", "2.7.1", "12.6"), ("0.10.1", "2.7.1", "12.8"), ("0.10.2", "2.8.0", "12.8"), ("0.11.1", "2.9.0", "12.9"),
     ("0.14.0", "2.9.1", "12.9"),
     ("0.17.0", "2.10.0", "12.9"), ("0.20.0", "2.11.0", "13.0"), ("0.27.0", "2.13.0", "13.0"), ("0.33.0", "2.14.0", "13.0"),
@@ -62,8 +63,10 @@ VLLM_OPENAI: tuple[tuple[str, str, str], ...] = (
 """``vllm/vllm-openai:vX.Y.Z`` → torch and the CUDA it was built for: each row from that release to the next row's.
 
 Read on 2026-11-22 in the source distributions of 0.6.2 to 0.33.0 (0.15 has none): the Dockerfile's CUDA_VERSION, and the torch
-that requirements/cuda.txt pins. Python is 3.12 in all of them. Later releases have not been read. The torch in the image of
-0.10.0 has no sm_120 and the architectures of the build for CUDA 12.6, by vLLM's issues 14452 and 21633.
+that requirements/cuda.txt pins. Those before 0.6.2 have no Dockerfile: the torch that requirements-cuda.txt pins (read on
+2026-11-29) with the CUDA of its wheel on the default index, from which the Dockerfile of 0.6.2 installs it as well. What
+``collect_env`` printed in the image of 0.4.1 (vLLM's issue 4462) agrees. Later releases have not been read. The torch in the
+image of 0.10.0 has no sm_120 and the architectures of the build for CUDA 12.6, by vLLM's issues 14452 and 21633.
 """
 
 SGLANG: tuple[tuple[str, str], ...] = (
@@ -287,7 +290,9 @@ def _vllm(image: str, release: str) -> Environment | None:
         return None
     source = Source("image", {"image": image})
     built = Distribution("torch", torch, source, extra={"cuda": cuda})
-    return Environment(python="3.12", os="linux", distributions=(Distribution("vllm", release, source), built))
+    # by the Dockerfiles since 0.6.2, and by collect_env in the image of 0.4.1 (vLLM's issue 4462); those between are unknown
+    python = "3.12" if key >= key_of("0.6.2") else "3.10" if key < key_of("0.4.2") else None
+    return Environment(python=python, os="linux", distributions=(Distribution("vllm", release, source), built))
 
 
 def _torch_of_sglang(release: str, tokens: Sequence[str]) -> list[Distribution]:

@@ -34,6 +34,7 @@ class PoetryLock(ProjectLock):
 
     kind, sources = "poetry.lock", ("pyproject.toml",)
     add, sync = "poetry add", "poetry install"
+    add_from = "poetry source add --priority explicit {name} {url} && poetry add {what} --source {name}"
     update, relock = "poetry update --lock", "poetry lock"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:

@@ -35,6 +35,7 @@ class UvLock(ProjectLock):
 
     kind, sources = "uv.lock", ("pyproject.toml",)
     add, sync = "uv add", "uv sync"
+    add_from = "uv add {what} --index {url}"
 
     def source_of(self, path: str) -> str:
         return path.removesuffix(".lock") if path.endswith(".py.lock") else super().source_of(path)

@@ -44,6 +44,7 @@ class PipfileLock(ProjectLock):
 
     kind, sources = "Pipfile.lock", ("Pipfile",)
     add, sync = "pipenv install", "pipenv sync"
+    add_from = "pipenv install {what} --index {url}"
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:
         words = " ".join(pip.requirement(change) for change in changes if change.after is not None)

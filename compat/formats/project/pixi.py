@@ -49,6 +49,7 @@ class Pixi(Format):
     """A pixi.toml; :class:`InputError` for an invalid requirement, platform or environment."""
 
     kind = "pixi.toml"
+    add, add_from, add_conda = PixiLock.add, PixiLock.add_from, PixiLock.add_conda
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document, places = read_toml(path, text), Places(text)

@@ -26,7 +26,9 @@ def versions(image: str) -> dict[str, str | None]:
     [
         ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", {"torch": "2.6.0"}),
         ("docker.io/pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime@sha256:0a", {"torch": "2.6.0"}),
-        ("vllm/vllm-openai:v0.6.1", {"vllm": "0.6.1"}),
+        ("vllm/vllm-openai:v0.2.4", {"vllm": "0.2.4"}),
+        ("vllm/vllm-openai:v0.4.1", {"vllm": "0.4.1", "torch": "2.2.1"}),
+        ("vllm/vllm-openai:v0.6.1", {"vllm": "0.6.1", "torch": "2.4.0"}),
         ("vllm/vllm-openai:v0.7.1", {"vllm": "0.7.1", "torch": "2.5.1"}),
         ("docker.io/vllm/vllm-openai:v0.8.5.post1", {"vllm": "0.8.5.post1", "torch": "2.6.0"}),
         ("vllm/vllm-openai:v0.11.2", {"vllm": "0.11.2", "torch": "2.9.0"}),
