@@ -215,12 +215,16 @@ def _in_the_way(plan: Plan, planner: Planner) -> frozenset[str]:
 
 def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool, checks: Checks) -> Plan:
     """The plan of a planner; if it leaves an error, with old releases of transitive packages, or with recommended commits."""
-    plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
+
+    def of(planner: Planner) -> Plan:
+        return from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
+
+    plan = of(planner)
     for wider in (planner.with_older, planner.with_commits):
         if not planner.errors or (plan.stands and not plan.left) or planner.means.is_late():
             break
         more = wider()
-        other = None if more is None else more.plan(explained=explained, contrasted=contrasted, checks=checks)
+        other = None if more is None else of(more)
         if other is not None and other.stands and (not plan.stands or len(other.left) < len(plan.left)):
             plan = other
     if case.resolves is not False:

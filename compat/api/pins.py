@@ -16,6 +16,8 @@ from compat.repair.target import satisfies
 from compat.repair.whole_plans import findings, to_fix
 from compat.versions import key_of as key_of_version
 
+_MORE = 15.0
+"""Seconds past the deadline in which a file with upper bounds is still resolved."""
 _OF_RANGES = ("requirements", "pyproject.toml")
 """Files that people write ranges into, in the syntax of PEP 508."""
 
@@ -59,7 +61,7 @@ def ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tupl
         and each.source is None and each.before_source is None and key_of_version(each.after) < key_of_version(each.before)
         and all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name)
     ]  # fmt: skip
-    if not older or case.listing.kind not in _OF_RANGES or case.resolves is not True or planner.means.is_late():
+    if not older or case.listing.kind not in _OF_RANGES or case.resolves is not True or planner.means.is_late(_MORE):
         return plan, after
     if case.file is None or b"--hash" in read_content(case.file):
         return plan, after

@@ -130,6 +130,19 @@ def closed(case: Case, means: Means) -> Case | None:
     return replace(case, environment=environment, resolves=True, overrides=False, needs=needs)
 
 
+_MARKER = re.compile(r"\{[^{}]*\}")
+"""The marker that uv writes behind the name of a package."""
+
+
+def _first_reason(why: str) -> str:
+    """The first sentences of uv's message, which goes on for pages where the conflict does."""
+    reason = _MARKER.sub("", why[max(0, why.find("Because ")) :])
+    return excerpt(reason if len(reason) <= _LONGEST else reason[: reason.rfind(". ", 0, _LONGEST)].rstrip("."), _LONGEST)
+
+
+_LONGEST = 300
+
+
 def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared: frozenset[str] = frozenset()) -> Case:
     """The case of an incomplete file with all packages that uv resolves today; if uv fails, the same case with a note.
 
@@ -187,7 +200,7 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
         ),
     ]
     if replace(case, overrides=found.overridden).is_refused:
-        notes.append(f"{REFUSED}: {excerpt(found.why, 300)}")
+        notes.append(f"{REFUSED}: {_first_reason(found.why)}")
     environment = replace(environment, distributions=tuple(copies), distributions_complete=case.known is None)
     told = (*case.told, f"the {len(releases)} {RESOLVED}")
     return replace(

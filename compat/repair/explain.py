@@ -9,7 +9,7 @@ from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, LEVELS, Origin, Requires, Statement, contradiction
-from compat.repair.problem import DAYS_BACK, UNRESOLVED, Problem, Recommended, family
+from compat.repair.problem import DAYS_BACK, FOLLOWING, UNRESOLVED, Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
 from compat.repair.target import Need
@@ -77,7 +77,10 @@ def _against(statement: Statement, name: str, newest: str, versions: Mapping[str
 
 
 def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -> list[str]:
-    """What an installed release requires that no release of another package in the plan allows, or the plan does not have."""
+    """What an installed release requires that no release of another package in the plan allows, or the plan does not have.
+
+    What follows torch is no reason for another package to follow it.
+    """
     current = solver.problem.current
     unmet = [
         need for need in solver.needs.get(before, EMPTY).get("", ())
@@ -86,7 +89,7 @@ def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -
     own = f"{before.name} {before.version} requires"
     against = {
         f"{own} {need.text}, {release.name} {release.told} requires {other.text}": release.name
-        for need in unmet for release in chosen.values() if release.name != before.name
+        for need in unmet for release in chosen.values() if release.name not in (before.name, *FOLLOWING)
         for other in solver.needs.get(release, EMPTY).get("", ()) if other.name == need.name
         and not any(each.meets(need.specifier) and each.meets(other.specifier) for each in solver.opened.get(need.name, ()))
     }  # fmt: skip

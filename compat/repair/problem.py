@@ -33,7 +33,8 @@ BUILT_AGAINST_TORCH = frozenset(
 DOWNGRADE = MAJOR = 5
 """Cost of downgrading a direct requirement, or of changing a major version, relative to a changed package."""
 MAJOR_BELOW = 3
-"""The latter for a package that only others require: they state what they accept, and the user's code hardly imports it."""
+"""The latter for a package that only others require: they state what they accept, and the user's code hardly imports it; and
+for a move from 0.x on: what is before 1.0 breaks with any release, and going to 1.0 rather says that it does so no longer."""
 LEFT = 2
 """The same for a release outside the range that the file states: somebody wrote that on purpose."""
 AGED = 2
@@ -283,6 +284,11 @@ def is_wheel(source: Source | None) -> bool:
 def moves_major(before: Version, after: Version) -> bool:
     """Whether the major version changes; calendar versions have none."""
     return before.release[0] != after.release[0] and max(before.release[0], after.release[0]) < _CALENDAR
+
+
+def cost_of_major(before: Version, after: Version, *, direct: bool) -> int:
+    """What changing the major version costs; 0 if it does not change."""
+    return (MAJOR if direct and before.release[0] and after.release[0] else MAJOR_BELOW) if moves_major(before, after) else 0
 
 
 def _day(current: Release | None, releases: Iterable[Release]) -> str:

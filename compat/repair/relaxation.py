@@ -21,13 +21,11 @@ from compat.repair.problem import (
     DOWNGRADE,
     FOLLOWING,
     LEFT,
-    MAJOR,
-    MAJOR_BELOW,
     OLD,
     Problem,
     Recommended,
+    cost_of_major,
     family,
-    moves_major,
 )
 from compat.repair.target import Need, satisfies
 
@@ -222,8 +220,7 @@ class Relaxation:
         if there < here and name not in FOLLOWING and not newest_wanted:
             cost("changes", atom, DOWNGRADE if name in problem.direct else 1)
             cost("downgrades", atom)
-        if moves_major(current.key, release.key):
-            cost("changes", atom, MAJOR if name in problem.direct else MAJOR_BELOW)
+        cost("changes", atom, cost_of_major(current.key, release.key, direct=name in problem.direct))
 
     def price_changes(self) -> None:
         """Add the cost of changing installed packages whose version the user chose: once for each family.

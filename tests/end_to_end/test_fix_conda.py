@@ -30,13 +30,15 @@ def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: Index
 
 @pytest.mark.parametrize("channels", ["[pytorch]", "[conda-forge, pytorch]"])
 def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path, channels: str) -> None:
-    """By its name, the build is that of the channel pytorch, whichever comes first."""
-    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
+    """By its name, the build is that of the channel pytorch, whichever comes first; nor do older releases of others help."""
+    index.add("torch", {"2.4.0": release("2024-07-24", "sympy"), "2.8.0": release("2025-08-06", "sympy")})
+    index.add("sympy", {"1.12": release("2023-05-10"), "1.13": release("2024-07-19")})
     lines = [
         f"channels: {channels}",
         "dependencies:",
         "  - python=3.11.9=h955ad1f_0",
         "  - pytorch=2.4.0=py3.11_cuda12.4_cudnn9.1.0_0",
+        "  - sympy=1.13=pyh04b8f61_3",
     ]
     (tmp_path / "environment.yml").write_text("\n".join([*lines, ""]))
     done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))

@@ -52,6 +52,26 @@ def test_reasons_are_those_that_hold_in_the_plan() -> None:
     assert why(asked, solution, "trl", "peft") == {"trl": "It breaks (a-rule)", "peft": "trl 2.0 requires peft>=2"}
 
 
+def test_what_follows_torch_is_no_reason_for_another_to_follow() -> None:
+    torch, vision, audio = (
+        tuple(Release(name, each) for each in ("1.0", "2.0")) for name in ("torch", "torchvision", "torchaudio")
+    )
+    releases = {
+        "torch": torch,
+        "torchvision": vision,
+        "torchaudio": audio,
+        "trl": (Release("trl", "1.0"), Release("trl", "2.0")),
+    }
+    requires = {(name, each): (f"torch=={each}",) for name in ("torchvision", "torchaudio") for each in ("1.0", "2.0")}
+    current = {name: found[0] for name, found in releases.items()}
+    environment = Environment(distributions_complete=True)
+    asked = for_problem(
+        Problem(environment, TARGET, current, keep=(need("torch>=2"),), direct=frozenset(current)), releases, requires
+    )  # fmt: skip
+    found = why(asked, asked.solve(["trl", "torch"]), "torchvision", "torchaudio")
+    assert found == {name: f"{name} 1.0 requires torch==1.0" for name in ("torchvision", "torchaudio")}
+
+
 def test_a_pair_that_breaks_is_the_reason_for_the_one_that_moves() -> None:
     pair = Forbidden((("trl", frozenset({"1.0"})), ("vllm", frozenset({"1.0"}))), BAD.statement, BAD.level)
     asked = solver(requires={("vllm", "2.0"): ("torch>=2",)})

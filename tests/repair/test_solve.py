@@ -164,6 +164,21 @@ def test_a_pinned_release_moves_to_one_of_its_time_rather_than_to_one_of_a_year_
         assert {name: each.version for name, each in solution.chosen.items()} == expected
 
 
+def test_a_package_goes_to_its_first_major_release_rather_than_back() -> None:
+    """outlines 0.1 pins the core of its time, and 1.2 that of the new vllm; 0.0 is from before there was one."""
+    outlines = [Release("outlines", *each) for each in (("0.0", "2024-06-22"), ("0.1", "2024-12-13"), ("1.2", "2025-07-31"))]
+    core = [Release("outlines-core", *each) for each in (("0.1", "2024-12-10"), ("0.2", "2025-05-01"))]
+    needs = {("outlines", "0.1"): {"": (need("outlines-core==0.1"),)}, ("outlines", "1.2"): {"": (need("outlines-core==0.2"),)}}
+    bad = Forbidden((("outlines-core", frozenset({"0.1"})),), Statement("rule", "vllm pins another"), ERRORS)
+    asked = replace(problem(current=(outlines[1], core[0])), direct=frozenset({"outlines", "outlines-core"}))
+    universe = MemoryUniverse({"outlines": tuple(outlines), "outlines-core": tuple(core)}, needs)
+    solution = Solver(asked, universe, rules=lambda *_: (bad,), judge=lambda *_: (), needs={}).solve(
+        ("outlines", "outlines-core")
+    )
+    assert solution.chosen is not None
+    assert {name: each.version for name, each in solution.chosen.items()} == {"outlines": "1.2", "outlines-core": "0.2"}
+
+
 def test_the_age_of_what_others_bring_along_moves_no_pin() -> None:
     """vllm 0.10 pins an old setuptools, which the file does not list and no error is about."""
     vllm = [Release("vllm", *each) for each in (("0.8", "2025-05-01"), ("0.10", "2025-09-01"), ("0.11", "2025-09-15"))]

@@ -137,7 +137,8 @@ class Everything:
                 weighed += DOWNGRADE if name in self.problem.direct else 1
                 back += 1
             if name in current and name in stated and moves_major(Version(current[name]), Version(version)):
-                weighed += MAJOR if name in self.problem.direct else MAJOR_BELOW
+                first = "0" in (current[name].partition(".")[0], version.partition(".")[0])
+                weighed += MAJOR if name in self.problem.direct and not first else MAJOR_BELOW
             weighed += LEFT * (name in left) + self._distance(name, version)
             aged = name in own and name in current and name not in stated and name not in FOLLOWING
             if aged and not self.problem.policy.any_age:
