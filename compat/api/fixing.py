@@ -40,7 +40,7 @@ from compat.model import Finding, of_no_index
 from compat.records import record, replace
 from compat.repair.plan import Plan, cost_of, key_of
 from compat.repair.planner import Planner
-from compat.repair.problem import Policy
+from compat.repair.problem import Policy, family
 from compat.repair.verify import NOT_FOUND, Checks, Verified
 from compat.rules.compiled import Matrix
 
@@ -200,7 +200,7 @@ def repaired(
             )
         except TimeoutError:
             more = Plan()
-        if not more.stands:
+        if not more.stands or _caused(more, more.not_left_before(again.errors)):
             plan = _left(plan, new, planner)
             break
         plan, after = joined(plan, more), None
@@ -254,10 +254,11 @@ def _held_before(finding: Finding, case: Case) -> bool:
 
 
 def _moved(changes: Iterable[Change], after: Case) -> list[str]:
-    """Changes of previous rounds to packages of this selection, as pins to keep."""
+    """Changes of previous rounds to packages of this selection, as pins to keep; what torch pins follows it once more."""
     there = {copy.name for copy in after.environment.distributions or ()}
     ordinary = (each for each in changes if each.after is not None and not each.is_built and not each.is_direct_url)
-    return [f"{each.name}=={each.after}" for each in ordinary if not each.implied and each.name in there]
+    moved = (each for each in ordinary if not each.implied and each.name in there and family(each.name) == each.name)
+    return [f"{each.name}=={each.after}" for each in moved]
 
 
 def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
@@ -265,10 +266,14 @@ def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
     left = (*plan.left, *new)
     titles = "; ".join(dict.fromkeys(f"{each.title} ({each.rule})" for each in new))
     refused = "" if len(left) < len(planner.errors) + len(new) else "it would not reduce the number of errors"
-    caused = [each for each in new if any(change.name in each.packages for change in plan.changes)]
-    if caused:
+    if _caused(plan, new):
         refused = f"the edited file would still have errors: {titles}"
     return replace(plan, left=left, refused=refused)
+
+
+def _caused(plan: Plan, new: Iterable[Finding]) -> bool:
+    """Whether one of these errors, which were not there before, is about a package that the plan changes."""
+    return any(change.name in each.packages for each in new for change in plan.changes)
 
 
 def joined(plan: Plan, more: Plan) -> Plan:

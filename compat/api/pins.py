@@ -18,8 +18,6 @@ from compat.versions import key_of as key_of_version
 
 _MORE = 15.0
 """Seconds past the deadline in which a file with upper bounds is still resolved."""
-_OF_RANGES = ("requirements", "pyproject.toml")
-"""Files that people write ranges into, in the syntax of PEP 508."""
 
 
 def leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]:
@@ -50,7 +48,8 @@ def leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]
 
 
 def ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tuple[Plan, Case | None]:
-    """The plan with upper bounds (``pyarrow<26``) for what the file states without a pin, if uv resolves them to the same.
+    """The plan with upper bounds (``pyarrow<26``) for what the file states without a pin, if uv resolves them to the same
+    releases: all of them, else those that do one by one.
 
     With the case of the edited file, if it was read.
     """
@@ -61,15 +60,23 @@ def ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tupl
         and each.source is None and each.before_source is None and key_of_version(each.after) < key_of_version(each.before)
         and all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name)
     ]  # fmt: skip
-    if not older or case.listing.kind not in _OF_RANGES or case.resolves is not True or planner.means.is_late(_MORE):
-        return plan, after
-    if case.file is None or b"--hash" in read_content(case.file):
+    late = planner.means.is_late
+    if not older or case.resolves is not True or late(_MORE) or case.file is None or b"--hash" in read_content(case.file):
         return plan, after
     after = after or as_written(case, plan, written_for(case, plan), planner)
-    limits = {each.name: planner.limit(each.name, each.after or "") for each in older}
-    loose = replace(plan, changes=tuple(replace(each, limit=limits.get(each.name, "")) for each in plan.changes))
-    other = as_written(case, loose, written_for(case, loose), planner)
-    return (loose, other) if other.resolves and _versions(other) == _versions(after) else (plan, after)
+    limits = {each.name: limit for each in older if (limit := planner.limit(each.name, each.after or ""))}
+    every = frozenset(limits)
+    for names in (every, *(frozenset({each}) for each in sorted(limits) if len(limits) > 1)):
+        if late(_MORE) or not names:
+            break
+        changes = (replace(each, limit=limits[each.name]) if each.name in names else each for each in plan.changes)
+        loose = replace(plan, changes=tuple(changes))
+        other = as_written(case, loose, written_for(case, loose), planner)
+        if other.resolves and _versions(other) == _versions(after):
+            plan, after = loose, other
+            if names == every:
+                break
+    return plan, after
 
 
 def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:

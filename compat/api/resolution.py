@@ -181,7 +181,7 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
         again = resolve(replace(question, without=question.without | early))
         found = found if again.releases is None else replace(again, unbuilt=again.unbuilt | early)
     if found.releases is None:
-        note = f"{ONLY_LISTED}: {excerpt(found.why, 200)}"
+        note = f"{ONLY_LISTED}: {_first_reason(found.why)}"
         resolves = False if found.refused and not offline else None
         return replace(case, notes=(*case.notes, note), resolves=resolves, unresolved=found.why)
     releases = {name: version for name, version in found.releases.items() if not libraries_of_default(name, builds)}

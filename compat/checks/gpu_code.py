@@ -17,7 +17,8 @@ from compat.checks.torch_build import (
 from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
-from compat.versions import key_of, recorded
+from compat.tables.declared import open_declared
+from compat.versions import contains, key_of, ranges_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,9 +209,10 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
             for build in stack.tables.extension_builds(copy.name, version)
         )
     ]
-    above = min((each for each in serving if key_of(each) > here), key=key_of, default=None)
+    later = (each for each in sorted(serving, key=key_of) if key_of(each) > here)
+    above = next((each for each in later if _torch_has_code(stack, copy.name, each, device)), None)
     below = max((each for each in serving if key_of(each) < here), key=key_of, default=None)
-    if above is not None:  # an older one that has, by its PTX, is of no use: the torch that it requires does not
+    if above is not None:
         yield upgrade_to(copy.name, above, "the first release known to have code for it")
     elif below is not None:
         yield downgrade_to(copy.name, below, "the last release known to have code for it")
@@ -222,6 +224,15 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
         text="build it for this GPU",
         command=f'TORCH_CUDA_ARCH_LIST="{arch}" pip install --no-binary {copy.name} --no-build-isolation {copy.name}',
     )
+
+
+def _torch_has_code(stack: Stack, name: str, version: str, device: Accelerator) -> bool:
+    """Whether a torch that a release requires has code for a GPU, too: a release with PTX alone may pin an old torch."""
+    package = open_declared().package(name)
+    place = None if package is None else package.place(version)
+    asked = [] if package is None or place is None else [ranges_of(str(row[0])) for row in package.requirements(place, "torch")]
+    fitting = [each for each in stack.tables.torch if all(contains(ranges, key_of(each)) for ranges in asked)]
+    return not asked or any(_runs(stack, device, build) for each in fitting for build in stack.tables.torch_builds(each))
 
 
 def _triton(stack: Stack) -> Iterator[Finding]:

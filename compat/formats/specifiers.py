@@ -162,6 +162,14 @@ def limited(clauses: str, limit: str) -> str:
     return f"{clauses[: len(clauses) - len(clauses.lstrip())]}{f'({text})' if clauses.strip().startswith('(') else text}"
 
 
+def limited_poetry(constraint: str | None, limit: str) -> str | None:
+    """Return a constraint of Poetry with an upper bound in place of its own; ``None`` for one release, or alternatives."""
+    text = (constraint or "*").strip()
+    if "|" in text or is_pinned(text) or is_version(text.lstrip("= ")):
+        return None
+    return limited("" if text == "*" else text, limit)
+
+
 def admits(clauses: str, version: str) -> bool:
     """Whether clauses admit a version; an invalid set admits none."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet

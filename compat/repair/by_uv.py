@@ -27,7 +27,8 @@ _ROUNDS = 3
 class Asking:
     """What is asked, and of whom: ``resolve`` runs uv, ``judge`` returns the errors of a set of releases.
 
-    ``forbidden`` are combinations known to be bad; nothing is asked after the ``deadline`` (monotonic seconds).
+    ``forbidden`` are combinations known to be bad; nothing is asked after the ``deadline`` (monotonic seconds). ``serves`` is
+    whether there is a wheel of a release, without which uv does not choose it.
     """
 
     resolve: Callable[[Question], Resolved]
@@ -35,6 +36,7 @@ class Asking:
     universe: Universe
     forbidden: tuple[Forbidden, ...]
     deadline: float
+    serves: Callable[[Release], bool | None]
 
 
 def chosen_by_uv(
@@ -115,14 +117,20 @@ def _resolved(problem: Problem, bounds: Mapping[str, str], asking: Asking) -> Ma
         requires = tuple(lines(up=up))
         found = asking.resolve(Question(EMPTY, without=without, requires=requires, lowest=up, near=EMPTY if up else near))
         if found.releases is not None:
-            return _releases(problem, found.releases, asking.universe)
+            return _releases(problem, found.releases, bounds, asking)
         if not found.refused or monotonic() > asking.deadline:
             break
     return None
 
 
-def _releases(problem: Problem, versions: Mapping[str, str], universe: Universe) -> Mapping[str, Release]:
-    """The releases of some versions; those of listed packages as on their index, with their files."""
+def _releases(
+    problem: Problem, versions: Mapping[str, str], bounds: Collection[str], asking: Asking
+) -> Mapping[str, Release]:  # fmt: skip
+    """The releases of some versions; those of listed packages as on their index, with their files.
+
+    A package without a bound stays where uv moves it for want of a wheel, or to what is no candidate: the only wheel of
+    deepspeed is years old.
+    """
     current = problem.current
     kept = {
         name: release for name, release in current.items()
@@ -130,7 +138,10 @@ def _releases(problem: Problem, versions: Mapping[str, str], universe: Universe)
     }  # fmt: skip
     moved = {name: version for name, version in versions.items() if name not in kept}
     listed = [name for name in moved if name in current and name not in problem.unnamed]
-    known = {
-        (name, each.version): each for name, found in universe.releases(listed).items() for each in found or ()
-    }  # fmt: skip
-    return {**kept, **{name: known.get((name, version), Release(name, version)) for name, version in moved.items()}}
+    known: dict[tuple[str, str], Release] = {}
+    for name, found in asking.universe.releases(listed).items():
+        known.update(((name, each.version), each) for each in found or ())
+        able = {each.version for each in problem.candidates(name, found or ())}
+        if name not in bounds and (moved[name] not in able or asking.serves(current[name]) is False):
+            kept[name] = current[name]
+    return {**{name: known.get((name, version), Release(name, version)) for name, version in moved.items()}, **kept}

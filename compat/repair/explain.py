@@ -87,11 +87,12 @@ def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -
         if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
     ]  # fmt: skip
     own = f"{before.name} {before.version} requires"
+    there = {need: [each for each in solver.opened.get(need.name, ()) if each.meets(need.specifier)] for need in unmet}
     against = {
         f"{own} {need.text}, {release.name} {release.told} requires {other.text}": release.name
         for need in unmet for release in chosen.values() if release.name not in (before.name, *FOLLOWING)
         for other in solver.needs.get(release, EMPTY).get("", ()) if other.name == need.name
-        and not any(each.meets(need.specifier) and each.meets(other.specifier) for each in solver.opened.get(need.name, ()))
+        and there[need] and not any(each.meets(other.specifier) for each in there[need])
     }  # fmt: skip
     listed = [text for text, name in against.items() if name in current]
     return listed or [*against] or [f"{own} {need.text}" for need in unmet]

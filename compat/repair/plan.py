@@ -68,6 +68,11 @@ class Plan:
         known = set(map(key_of, self.left))
         return tuple(each for each in errors if key_of(each) not in known)
 
+    def not_left_before(self, errors: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The errors that it leaves and that were not among those."""
+        before = set(map(key_of, errors))
+        return tuple(each for each in self.left if key_of(each) not in before)
+
     def to_json(self) -> dict[str, object]:
         return {
             "changes": [

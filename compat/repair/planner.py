@@ -147,7 +147,7 @@ class Planner:
             before=index.before, seconds=_LATE,
         )  # fmt: skip
         relaxation = solver.relaxation()
-        asking = Asking(resolve, self._errors_of, self._universe, relaxation.forbidden, deadline)
+        asking = Asking(resolve, self._errors_of, self._universe, relaxation.forbidden, deadline, self._universe.serves)
         chosen = chosen_by_uv(self.problem, self.errors, asking, len(found))
         if chosen is None:
             return None

@@ -424,7 +424,43 @@ def test_what_a_dockerfile_installs_is_all_there_is_on_an_image_without_packages
     assert "packages that uv resolves today" in " ".join(done.stdout.split())
     lines = (tmp_path / "Dockerfile").read_text()
     assert "trl==0.18.0" in lines
-    assert ("transformers==4.57.1" in lines) == whole
+    assert ('"transformers<4.57.3"' in lines) == whole
+
+
+POETRY = '[tool.poetry]\nname = "job"\nversion = "1"\n\n[tool.poetry.dependencies]\npython = ">=3.11,<3.13"\ntrl = "0.18.0"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("requirements.txt", "trl==0.18.0\ntransformers>=4\n", "trl==0.18.0\ntransformers>=4,<4.57.3\n"),
+        ("pyproject.toml", f'{POETRY}transformers = "*"\n', f'{POETRY}transformers = "<4.57.3"\n'),
+        ("pyproject.toml", f'{POETRY}transformers = "^4.50"\n', f'{POETRY}transformers = "^4.50,<4.57.3"\n'),
+        ("Pipfile", '[packages]\ntrl = "*"\ntransformers = "*"\n', '[packages]\ntrl = "*"\ntransformers = "<4.57.3"\n'),
+        (
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    transformers>=4\n",
+            "[options]\ninstall_requires =\n    transformers>=4,<4.57.3\n",
+        ),
+        (
+            "Dockerfile",
+            "FROM python:3.11\nRUN pip install transformers\n",
+            'FROM python:3.11\nRUN pip install "transformers<4.57.3"\n',
+        ),
+        ("setup.sh", "pip install 'transformers>=4' trl\n", "pip install 'transformers>=4,<4.57.3' trl\n"),
+    ],
+)
+def test_what_a_file_leaves_open_gets_a_bound_in_each_notation(
+    fix: Run, index: IndexServer, tmp_path: Path, name: str, before: str, after: str
+) -> None:  # fmt: skip
+    bad = RULE.format(
+        name="bad-transformers", severity="error", packages='transformers = ">=4.57.3"', hit='transformers = "4.57.3"',
+        clear='transformers = "4.57.1"', fix='[[rule.fix]]\ndowngrade = { transformers = "<4.57.3" }',
+    )  # fmt: skip
+    (tmp_path / name).write_text(before)
+    done = fix("--write", "--brief", *own(tmp_path, bad), url=index.url, subject=[name], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / name).read_text() == after
 
 
 def test_a_range_in_a_dockerfile_moves_with_what_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:

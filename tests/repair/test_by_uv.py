@@ -37,7 +37,7 @@ def judge(chosen: Mapping[str, Release]) -> tuple[Finding, ...]:
 
 
 def found(problem: Problem, errors: tuple[Finding, ...], fewer_than: int, uv: Uv) -> dict[str, str] | None:
-    asking = Asking(uv, judge, MemoryUniverse(RELEASES, {}), (), monotonic() + 60)
+    asking = Asking(uv, judge, MemoryUniverse(RELEASES, {}), (), monotonic() + 60, lambda _: True)
     chosen = chosen_by_uv(problem, errors, asking, fewer_than)
     return None if chosen is None else {name: release.version for name, release in chosen.items()}
 
@@ -60,5 +60,21 @@ def test_pins_are_lower_bounds_and_an_error_bounds_its_package_at_the_fix() -> N
 
 def test_an_answer_that_leaves_as_many_errors_is_none() -> None:
     problem = Problem(Environment(), TARGET, {}, asked=(need("trl"),))
-    asking = Asking(Uv(), lambda _: (XFORMERS,), MemoryUniverse(RELEASES, {}), (), monotonic() + 60)
+    asking = Asking(Uv(), lambda _: (XFORMERS,), MemoryUniverse(RELEASES, {}), (), monotonic() + 60, lambda _: True)
     assert chosen_by_uv(problem, (), asking, 1) is None
+
+
+def test_what_has_no_wheel_stays_where_it_is() -> None:
+    """uv may choose wheels only: an old release, or another one for that reason alone."""
+
+    def resolve(_: Question) -> Resolved:
+        return Resolved({"torch": "2.0", "xformers": "3.0", "trl": "0.1.dev1"})
+
+    current = {name: Release(name, "3.0" if name == "torch" else "1.0") for name in RELEASES}
+    releases = {**RELEASES, "trl": (Release("trl", "0.1.dev1"), *RELEASES["trl"])}
+    problem = Problem(Environment(), TARGET, current, direct=frozenset(current))
+    universe = MemoryUniverse(releases, {})
+    asking = Asking(resolve, judge, universe, (), monotonic() + 60, lambda each: each.name != "xformers")
+    chosen = chosen_by_uv(problem, (XFORMERS,), asking, 1)
+    assert chosen is not None
+    assert {name: release.version for name, release in chosen.items()} == {"torch": "2.0", "xformers": "1.0", "trl": "1.0"}

@@ -28,7 +28,7 @@ from compat.formats.edit.changes import (
 from compat.formats.edit.files import Edit
 from compat.formats.project.draft import Draft
 from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, with_keys
-from compat.formats.specifiers import ADMIT, EXACT, changed, changed_poetry
+from compat.formats.specifiers import ADMIT, EXACT, changed, changed_poetry, limited_poetry
 from compat.model import Source, normalized
 from compat.syntax.toml import Slot
 
@@ -297,6 +297,8 @@ class PoetryItem:
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
+        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit)) is not None:
+            return bound
         return change.after if old is None else changed_poetry(old, change.before, change.after, how)
 
     def use_url(self, change: Change) -> None:
@@ -354,6 +356,8 @@ class ClauseItem(PoetryItem):
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
+        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit)) is not None:
+            return bound
         return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
 
 

@@ -97,6 +97,9 @@ def test_an_architecture_specific_target_runs_on_that_capability_only() -> None:
 def test_a_newer_gpu_needs_a_newer_vllm() -> None:
     """vllm 0.6.2 has PTX, but requires a torch without code for it; for an old GPU, only older releases have code."""
     newer = found("vllm==0.7.0", gpus=("RTX 5090",))["build-vllm-gpu"].fixes
+    assert (
+        found("vllm==0.2.7", gpus=("RTX 5090",))["build-vllm-gpu"].fixes[0] == newer[0]
+    )  # not 0.4.0.post1, which has PTX as well
     older = found("vllm==0.24.0", gpus=("V100",))["build-vllm-gpu"].fixes
     assert [(each.kind, each.spec) for each in newer if each.spec] == [("upgrade", ">=0.9.2")]
     assert [(each.kind, each.spec) for each in older if each.spec] == [("downgrade", "<=0.19.1")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry, is_pinned, limited
+from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry, is_pinned, limited, limited_poetry
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,14 @@ def test_an_upper_bound_takes_the_place_of_another_one(clauses: str, after: str)
     assert is_pinned("==25.0")
     assert is_pinned(" === 25.0")
     assert not is_pinned("!=25.0")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "after"),
+    [
+        (None, "<2"), ("*", "<2"), ("^1.24", "^1.24,<2"), (">=1.24,<3", ">=1.24,<2"), ("1.26.4", None), ("==1.26.4", None),
+        ("= 1.26.4", None), ("^1.24 || ^2.0", None),
+    ],
+)  # fmt: skip
+def test_a_bound_in_the_notation_of_poetry(constraint: str | None, after: str | None) -> None:
+    assert limited_poetry(constraint, "<2") == after
