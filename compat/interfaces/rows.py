@@ -160,6 +160,7 @@ class Rows:
         self._tops: dict[str, str] = header["tops"]
         self._opened: dict[tuple[str, str], Block] = {}
         self._positions: dict[tuple[str, str], int | None] = {}
+        self._mentioned: dict[tuple[str, str, str], tuple[frozenset[str], frozenset[str]]] = {}
         self._failing: dict[tuple[str, str, str, str], frozenset[str]] = {}
         self._asked: dict[str, frozenset[str]] = {}
         self._below: dict[tuple[str, str], int] = {}
@@ -289,6 +290,14 @@ class Rows:
                 made = self._row(consumer, versions[places[-1]], row, bad, last)
                 found.append((tuple(versions[at] for at in places), made))
         return found
+
+    def mentioned(self, consumer: str, *, kind: str = "E", tier: str = "") -> tuple[frozenset[str], frozenset[str]]:
+        """Return the packages that the rows of a package (of a tier) are about, and the names that must be importable."""
+        asked = consumer, kind, tier
+        if asked not in self._mentioned:
+            rows = [row for row in self._block(consumer, kind)["rows"] if not tier or row[3] == tier]
+            self._mentioned[asked] = frozenset(row[0] for row in rows), frozenset(name for row in rows for name in row[6])
+        return self._mentioned[asked]
 
     def importing(self, name: str) -> Iterator[tuple[str, str, str]]:
         """Yield (consumer, package, module) for the imports of a name that some release of the package does not have."""

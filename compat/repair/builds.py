@@ -42,6 +42,7 @@ class Flavours:
         self._processors = linux and environment.accelerators == () and environment.driver is None
         self._wanted = self._processors or ((linux or self._windows) and _has_nvidia(environment))
         self._read: dict[str, IndexUniverse] = {}
+        self._of: dict[tuple[str, str], list[tuple[str, bool]]] = {}
         self._unreachable = ""
         self.assumed: dict[Release, str] = {}
         """Builds whose requirements were not read, and what was assumed instead."""
@@ -177,10 +178,13 @@ class Flavours:
 
     def _builds(self, name: str, version: str) -> list[tuple[str, bool]]:
         """(CUDA version, whether it is the default) of the builds of a release; torchvision and torchaudio follow torch."""
-        torch = version if name == "torch" else self._torch_of(name, version)
-        builds = self._tables.torch_builds(torch or "")
-        default = not self._windows  # there the ordinary index has builds for the CPU
-        return [(each.cuda, each.default and default) for each in builds if each.machine == self._machine]
+        asked = name, version
+        if asked not in self._of:
+            torch = version if name == "torch" else self._torch_of(name, version)
+            builds = self._tables.torch_builds(torch or "")
+            default = not self._windows  # there the ordinary index has builds for the CPU
+            self._of[asked] = [(each.cuda, each.default and default) for each in builds if each.machine == self._machine]
+        return self._of[asked]
 
     def _torch_of(self, name: str, version: str) -> str | None:
         """The torch version that a release of torchvision or torchaudio requires."""

@@ -29,7 +29,7 @@ from compat.repair.explain import (
 from compat.repair.plan import Plan, cost_of
 from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel
 from compat.repair.relaxation import Needs
-from compat.repair.rules import MOVES, advised, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
+from compat.repair.rules import MOVES, Memo, advised, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits, Variants, commits_of
 from compat.repair.target import Need
@@ -210,12 +210,12 @@ class Planner:
         )  # fmt: skip
 
     def _solver(self, problem: Problem, deadline: float | None) -> Solver:
-        matrix, ignored, warnings = self.means.matrix, problem.ignored, self._warnings
+        matrix, ignored, warnings, memo = self.means.matrix, problem.ignored, self._warnings, Memo()
         return Solver(
             problem, self._universe, needs=self._needs, progress=self.means.progress, deadline=deadline,
             rules=lambda current, known: [
-                *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings),
-                *self._universe.forbidden(known), *forbidden_by_source(problem.environment, known),
+                *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings, memo=memo),
+                *self._universe.forbidden(known), *forbidden_by_source(problem.environment, known, memo),
                 *forbidden_by_wheels(open_code_tables().published, known),
             ],
             judge=self._whole,

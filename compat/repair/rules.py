@@ -4,7 +4,9 @@ releases lack.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from compat.checks.interfaces import open_rows_once
@@ -33,6 +35,26 @@ _INDEX = Source("index", {})
 Known = Mapping[str, tuple[Release, ...]]
 
 
+class Memo:
+    """Results that depend on the known releases of some packages alone, kept until these change.
+
+    A search asks for them again in every round, in most of which the releases of two or three packages are new.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[object, tuple[Forbidden, ...]]] = {}
+
+    def of(
+        self, what: str, names: Iterable[str], known: Known, make: Callable[[], Iterable[Forbidden]]
+    ) -> tuple[Forbidden, ...]:  # fmt: skip
+        """The result named ``what``, made again if the releases of one of the names have changed."""
+        key = tuple(map(known.get, names))
+        kept = self._kept.get(what)
+        if kept is None or kept[0] != key:
+            kept = self._kept[what] = (key, tuple(make()))
+        return kept[1]
+
+
 def level_of(severity: str, *, warnings: bool) -> str | None:
     """The cost level of a remaining finding; ``None`` for severity info. ``warnings``: treat warnings as errors."""
     return {"error": ERRORS, "warning": ERRORS if warnings else WARNINGS}.get(severity)
@@ -40,14 +62,25 @@ def level_of(severity: str, *, warnings: bool) -> str | None:
 
 def forbidden(
     matrix: Matrix, environment: Environment, current: Mapping[str, Release], known: Known, ignored: Collection[str] = (),
-    *, warnings: bool = False,
+    *, warnings: bool = False, memo: Memo | None = None,
 ) -> Iterator[Forbidden]:  # fmt: skip
     """The forbidden combinations of every rule that can apply on this machine, over the known releases of each package."""
-    facts = Facts(environment)
-    for rule in map(matrix.rule, matrix.among(known)):
+    facts, memo = Facts(environment), memo or Memo()
+
+    def found(rule: Rule) -> Iterator[Forbidden]:
         level = level_of(severity_of(rule, facts), warnings=warnings)
         if level is not None and rule.id not in ignored:
             yield from _of_rule(rule, level, facts.presuming(defaults_of(rule, facts)), current, known)
+
+    for rule in map(matrix.rule, matrix.among(known)):
+        names = _packages_of(rule)
+        yield from memo.of(rule.id, names, known, partial(found, rule))
+
+
+def _packages_of(rule: Rule) -> tuple[str, ...]:
+    """The packages whose releases decide which combinations of a rule are forbidden."""
+    conditions = chain(rule.packages, rule.when, *rule.unless)
+    return tuple(dict.fromkeys(each.name for each in conditions if isinstance(each, OF_PACKAGES)))
 
 
 def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release], known: Known) -> Iterator[Forbidden]:
@@ -196,14 +229,17 @@ def _alone(release: Release) -> Facts:
     return Facts(Environment(distributions=(copy,)))
 
 
-def forbidden_by_source(environment: Environment, known: Known) -> Iterator[Forbidden]:
+def forbidden_by_source(environment: Environment, known: Known, memo: Memo | None = None) -> Iterator[Forbidden]:
     """Incompatibilities between the known releases according to their source, as errors; plain releases only."""
     plain = {name: tuple(each for each in found if each.plain) for name, found in known.items()}
-    rows = open_rows_once()
+    rows, memo = open_rows_once(), memo or Memo()
     if rows is not None:
-        needed = rows.bits({name: [each.version for each in plain[name]] for name in rows.packages & plain.keys()})
+        tops = importable(known)
         for consumer in sorted(rows.consumers & plain.keys()):
-            yield from _of_consumer(consumer, plain, needed, rows)
+            packages, asks = rows.mentioned(consumer, tier="E1")
+            names, asked = sorted(packages & plain.keys()), tops & asks
+            what = " ".join((f"{consumer}: imports, with", *sorted(asked), "and", *names))
+            yield from memo.of(what, (consumer, *names), plain, partial(_of_consumer, consumer, plain, names, asked, rows))
     workload = environment.workload
     if workload is not None and workload.code:
         yield from of_code(workload.code, plain)
@@ -231,16 +267,18 @@ def forbidden_by_wheels(published: Mapping[str, Mapping[str, tuple[str, ...]]], 
                 yield Forbidden(((name, frozenset(versions)), ("torch", lacking)), statement, WARNINGS)
 
 
-def _of_consumer(consumer: str, known: Known, needed: Mapping[str, int], rows: Rows) -> Iterator[Forbidden]:
+def _of_consumer(
+    consumer: str, known: Known, packages: Iterable[str], asked: set[str], rows: Rows
+) -> Iterator[Forbidden]:  # fmt: skip
     """Imports that fail when the consumer itself is imported: one clause for each set of releases that lack the name.
 
-    ``needed`` are the known releases as :meth:`Rows.bits`.
+    ``packages`` are the known ones that its imports are about, ``asked`` those of which they depend that can be imported.
     """
+    needed = rows.bits({name: [each.version for each in known[name]] for name in packages})
     by_version = {version: version for version in rows.versions(consumer)}
     mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
-    here_too = importable(known)
     for versions, row in rows.all_of(consumer, tier="E1", needed=needed):
-        if row.package not in known or not here_too.issuperset(row.asks):
+        if row.package not in known or not asked.issuperset(row.asks):
             continue
         here = frozenset(version for version, public in mine.items() if public in versions)
         there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
