@@ -14,11 +14,14 @@ from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
 from compat.rules.facts import MODEL_FAMILIES, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
-from compat.rules.rule import Example, FixTemplate, HasDevices, HasFeature, IsOneOf, Rule
+from compat.rules.rule import Condition, Example, FixTemplate, HasDevices, HasFeature, HasPackage, IsOneOf, Rule
+from compat.rules.tasks import KINDS, OFFLINE_TRAINING, ONLINE_TRAINING, kinds_of
 from compat.versions import Key, contains, key_of, ranges_of
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
 """Launchers that start any number of processes, each with one GPU."""
+_MOST_TASKS = 4
+"""The tasks of one kind that an exemption may list."""
 
 
 @record(frozen=True)
@@ -83,6 +86,9 @@ def _conditions(rule: Rule) -> Iterator[str]:
     for word in sorted(models.difference(MODEL_FAMILIES)):
         if "/" not in word:
             yield f"no model is recognized as {word!r}: name a family of MODEL_FAMILIES, or the whole ORGANISATION/MODEL"
+    for exemption in rule.unless:
+        if not any(isinstance(each, HasPackage) for each in exemption):  # else it says what certain trainers of a release do
+            yield from _listed(exemption)
     several = any(isinstance(each, HasDevices) and not contains(each.count, number_key(1)) for each in rule.when)
     if several and set(words.get("workload.launcher", ("python",))) <= _ONE_PROCESS_EACH:
         works = (environment_of(example).workload for example in rule.examples)
@@ -92,6 +98,15 @@ def _conditions(rule: Rule) -> Iterator[str]:
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
     if any(each.name == "flash-attn" and each.how != "absent" for each in rule.packages) and not uses and not loads:
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
+
+
+def _listed(exemption: Sequence[Condition]) -> Iterator[str]:
+    """Yield the exemptions that list many tasks of a kind: they do not hold for the tasks that they forget."""
+    for tasks in (set(each.words) for each in exemption if isinstance(each, IsOneOf) and each.path == "workload.task"):
+        for kind in (OFFLINE_TRAINING, ONLINE_TRAINING):
+            listed = sorted(task for task in tasks if task not in KINDS and kind in kinds_of(task))
+            if len(listed) > _MOST_TASKS:
+                yield f"it exempts {', '.join(listed)}: name a kind of tasks ({', '.join(KINDS)})"
 
 
 def _twins(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:

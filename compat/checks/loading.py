@@ -16,6 +16,7 @@ from compat.checks.torch_build import (
 )
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
+from compat.rules.tasks import OFFLINE_TRAINING, kinds_of
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
 from compat.versions import key_of
 
@@ -47,7 +48,6 @@ _OTHER_BUILDS = frozenset(("vllm", "sgl-kernel", "sglang-kernel"))
 """Packages whose projects publish builds for other CUDA releases, with a label that people leave out of reports."""
 _SERVERS = frozenset((*_OTHER_BUILDS, "sglang", "lmdeploy"))
 """Packages that nothing imports in a training job that does not generate with them."""
-_TRAINING = frozenset(("sft", "pretrain", "lora", "qlora", "dpo", "orpo", "kto", "cpo", "bco", "reward"))
 
 
 def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Finding]:
@@ -146,7 +146,8 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
 def only_trains(stack: Stack) -> bool:
     """Whether the job is known to be a training that uses no server."""
     job = stack.facts.environment.workload
-    return job is not None and job.task in _TRAINING and not {"vllm", "sglang"}.intersection(job.features or ())
+    offline = job is not None and job.task is not None and OFFLINE_TRAINING in kinds_of(job.task)
+    return job is not None and offline and not {"vllm", "sglang"}.intersection(job.features or ())
 
 
 def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:

@@ -12,6 +12,8 @@ import re
 from compat.checks.guards import ENGINES
 from compat.model import Environment, Finding, Workload
 from compat.records import replace
+from compat.rules.facts import ADAPTER_TASKS
+from compat.rules.tasks import LLM_TRAINING, TRAINING, kinds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ _ALWAYS_USED = ("torch", "triton", "numpy", "setuptools", "protobuf")
 _LAUNCHERS = ("accelerate", "deepspeed", "ray")
 
 
-_TRAINERS = frozenset(("sft", "dpo", "orpo", "kto", "cpo", "bco", "reward", "grpo", "rloo", "online-dpo", "ppo"))
 _OTHER_LIBRARIES = frozenset((
     "setfit", "lightning", "pytorch-lightning", "lightning-utilities", "torchmetrics", "onnxruntime", "onnxruntime-gpu",
     "litellm",
@@ -36,7 +37,6 @@ _OF_TRAINING = frozenset(("peft", "trl", "unsloth", "unsloth-zoo"))
 _QUANTIZERS = {"autoawq": "AWQ", "auto-gptq": "GPTQ", "gptqmodel": "GPTQ or AWQ"}
 """Packages that transformers imports for models that they quantized; where peft does for other models, a rule says so."""
 _QUANTIZED = ("awq", "gptq")
-_LOADING = _TRAINERS | {"lora", "qlora", "train", "pretrain", "inference"}
 OF_LIGHTNING = ("litgpt", "nemo-toolkit")
 """Libraries whose trainers are those of lightning."""
 
@@ -93,13 +93,14 @@ def _by_reasons(reasons: Mapping[str, str], workload: Workload, errors: list[Fin
 
 def _of_task(environment: Environment, workload: Workload) -> dict[str, str]:
     """The reasons why programs for this task do not import packages, by package name."""
-    task, installed = workload.task, {copy.name for copy in environment.distributions or ()}
+    task, installed = workload.task or "", {copy.name for copy in environment.distributions or ()}
+    kinds: frozenset[str] = kinds_of(task) if task else frozenset()
     reasons: dict[str, str] = {}
-    if task in _TRAINERS and installed.isdisjoint(OF_LIGHTNING):
+    if LLM_TRAINING in kinds and task not in ADAPTER_TASKS and installed.isdisjoint(OF_LIGHTNING):
         reasons = {name: _unimported("The trainer", name) for name in _OTHER_LIBRARIES}
     elif task == "serve" and not installed.isdisjoint(ENGINES):
         reasons = {name: _unimported("The server", name) for name in (*_OTHER_LIBRARIES, *_OF_TRAINING, *_QUANTIZERS)}
-    if task in _LOADING and workload.quantization not in _QUANTIZED:
+    if (TRAINING in kinds or task == "inference") and workload.quantization not in _QUANTIZED:
         reasons |= {
             name: f"Jobs only import {name} for models quantized with {method}." for name, method in _QUANTIZERS.items()
         }

@@ -20,6 +20,7 @@ from compat.rules.rule import (
     IsOneOf,
     Rule,
 )
+from compat.rules.tasks import kinds_of
 from compat.rules.unknown import completions, of_conditions
 from compat.versions import contains, key_of, ranges_of
 
@@ -186,7 +187,7 @@ def defaults_of(rule: Rule, facts: Facts) -> tuple[tuple[str, object], ...]:
     stays a question.
     """
     jobs = {word for each in rule.when if isinstance(each, IsOneOf) and each.path == "workload.task" for word in each.words}
-    if "train" in jobs and facts.has_trainers:
+    if not jobs.isdisjoint(("train", *kinds_of("train"))) and facts.has_trainers:
         return (("task", "train"), *rule.presume)
     return rule.presume
 

@@ -22,6 +22,7 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
 )
+from compat.rules.tasks import kinds_of
 from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -119,8 +120,12 @@ def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
     value = facts.value(condition.path)
     if value is None:
         return None
-    if condition.path != "workload.model" or value in condition.words:
-        return value in condition.words
+    if value in condition.words:
+        return True
+    if condition.path == "workload.task":
+        return not kinds_of(value).isdisjoint(condition.words)
+    if condition.path != "workload.model":
+        return False
     family = family_of(value)
     return None if family is None else family in condition.words
 

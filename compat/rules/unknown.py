@@ -25,6 +25,7 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
 )
+from compat.rules.tasks import KINDS
 from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -85,7 +86,7 @@ _RARE_PLATFORM = 0.1
 _AMD, _SEVERAL = 0.1, 0.45
 _TASKS = {
     "train": 0.5, "inference": 0.5, "serve": 0.5, "import": 0.5,
-    "sft": 0.45, "lora": 0.4, "grpo": 0.3, "qlora": 0.3, "dpo": 0.2,
+    "sft": 0.45, "lora": 0.4, "grpo": 0.3, "qlora": 0.3, "dpo": 0.2, **dict.fromkeys(KINDS, 0.5),
 }  # fmt: skip
 """How common each task is among those that a package is used for; the others are rare."""
 _RARE_TASK = 0.1

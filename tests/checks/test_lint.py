@@ -161,3 +161,15 @@ def test_what_a_fix_moves_along_is_moved_where_it_is_installed() -> None:
     assert messages(changed(fix=[along], example=example), other) == []
     (message,) = messages(changed(fix=[{"upgrade": along["upgrade"]}], example=example), other)
     assert "triggers rule other" in message
+
+
+def test_an_exemption_names_a_kind_of_tasks() -> None:
+    listed = ["sft", "dpo", "orpo", "kto", "cpo"]
+
+    def found(exemption: dict[str, Any]) -> list[str]:
+        return messages(changed(unless=[exemption], presume={"task": "serve"}))
+
+    [message] = found({"task": listed})
+    assert message.startswith("it exempts cpo, dpo, kto, orpo, sft: name a kind of tasks")
+    assert found({"task": ["offline-training", "inference"]}) == []
+    assert found({"task": listed, "packages": {"trl": "<0.12"}}) == []
