@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat.api.targets import _tasks
+from compat.rules.tasks import KINDS
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read TOML")
 
@@ -25,4 +26,5 @@ def tasks_in(value: object) -> Iterator[str]:
 
 def test_every_task_of_a_rule_can_be_given() -> None:
     used = {task for path in RULES.glob("*.toml") for task in tasks_in(tomllib.loads(path.read_text(encoding="utf-8")))}
-    assert {"grpo", "serve"} <= used <= set(_tasks())
+    assert {"grpo", "serve", "training"} <= used <= {*_tasks(), *KINDS}
+    assert KINDS.keys().isdisjoint(_tasks())
