@@ -17,7 +17,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import announced, guards, imports, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, linked, models, stacks  # noqa: E402
+from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
 from scripts import pack_declared  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
@@ -32,6 +32,7 @@ def build() -> None:
     for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), linked.packed(FACTS)):
         _write(path, content)
     _write(linked.NUMPY_FILE, linked.packed_numpy_abi(FACTS))
+    _write(overlaps.FILE, overlaps.packed(FACTS))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))

@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "linked": (("package", "version", "variant", "needs", "versions"), ("package", "version", "variant")),
     "models": (("organisation", "stem", "architectures", "types", "own_code"), ("organisation", "stem")),
     "numpy_abi": (("package", "last", "first", "module"), ("package",)),
+    "overlaps": (("package", "file", "releases", "alike", "mixed", "part", "build", "rank"), ("package", "file")),
     "published_wheels": (("package", "version", "series"), ("package", "version")),
     "releases": (
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
@@ -166,6 +167,25 @@ def _rocm(found: dict[str, Rows]) -> Iterator[str]:
         yield from (f"ROCm {row['rocm']}: {target} is no card's target" for target in row["gfx"].split() if target not in known)
 
 
+def _overlaps(found: dict[str, Rows]) -> Iterator[str]:
+    owners: dict[str, set[str]] = {}
+    for row in found["overlaps"]:
+        owners.setdefault(row["file"], set()).add(row["package"])
+    for row in found["overlaps"]:
+        place, others = f"{row['package']} {row['file']}", owners[row["file"]] - {row["package"]}
+        if not others:
+            yield f"{place}: no other package has it"
+        if not row["rank"].isdecimal():
+            yield f"{place}: rank {row['rank']!r} is no number"
+        for column in ("alike", "mixed"):
+            strangers = [name for name in row[column].split() if name.lstrip("=") not in others]
+            yield from (f"{place}: {name} is in {column}, and does not have it" for name in strangers)
+        for run in row["releases"].split() or [""]:
+            first, dots, last = run.partition("..")
+            if not dots or not is_version(first) or (last and (not is_version(last) or key_of(last) < key_of(first))):
+                yield f"{place}: {run!r} is no run of releases"
+
+
 _CHECKS: dict[str, Callable[[dict[str, Rows]], Iterator[str]]] = {
     "gpus_nvidia": _gpus("compute_capability", "gpus_nvidia"),
     "gpus_amd": _gpus("gfx", "gpus_amd"),
@@ -173,6 +193,7 @@ _CHECKS: dict[str, Callable[[dict[str, Rows]], Iterator[str]]] = {
     "triton_gpus": _codes("triton_gpus"),
     "torch_builds": _torch,
     "torch_conda": _codes("torch_conda"),
+    "overlaps": _overlaps,
     "requirements": _requirements,
     "releases": _releases,
     "cuda_driver": _driver,

@@ -7,6 +7,7 @@ import os
 from compat.machine.hardware import read_hardware
 from compat.machine.interpreter import Target, default_target, read_installed, target_at
 from compat.machine.metadata import OF_SOURCE, apply_detectors, with_module_folder
+from compat.machine.overwritten import with_files
 from compat.machine.system import read_system, relevant_variables
 from compat.model import Distribution, Environment, Workload
 from compat.records import record
@@ -78,8 +79,11 @@ def read_installation(python: str | None, matrix: Matrix) -> tuple[Environment, 
 
 
 def _known(copies: tuple[Distribution, ...], folders: Sequence[str], matrix: Matrix) -> tuple[Distribution, ...]:
-    """The distributions with facts from their files: texts that rules look for, and the source location of a checkout."""
-    found = tuple(apply_detectors(copy, folders, matrix.detectors) for copy in copies)
+    """The distributions with facts from their files: texts that rules look for, whose files are there, where a checkout is."""
+    from compat.tables.overlaps import open_overlaps
+
+    owners = {file: [copy.name for copy, _ in found] for file, found in open_overlaps().owners(copies).items()}
+    found = tuple(apply_detectors(copy, folders, matrix.detectors) for copy in with_files(copies, folders, owners))
     if not any(copy.source is not None and copy.source.kind in OF_SOURCE for copy in found):
         return found
     from compat.interfaces.table import tracked

@@ -53,6 +53,7 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     from compat.checks import interfaces as surface
     from compat.rules.facts import Facts
     from compat.tables.declared import open_declared
+    from compat.tables.overlaps import open_overlaps
 
     facts, declared = Facts(environment), open_declared()
     found = [
@@ -60,6 +61,10 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
         *guards.judge(facts), *optional.judge(facts),
         *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
     ]  # fmt: skip
+    if open_overlaps().concerns(environment.distributions or ()):
+        from compat.checks import overlaps
+
+        found += overlaps.judge(facts)
     # the modules that read the job, its code and its options are imported only if there are any
     if environment.workload is not None:
         from compat.checks import launching
@@ -100,19 +105,22 @@ def distributions_checked() -> frozenset[str]:
     """The names of all distributions that :func:`derived_findings` can concern."""
     from compat.checks.builds import NAMES
     from compat.tables.declared import open_declared
+    from compat.tables.overlaps import open_overlaps
 
-    return NAMES | open_declared().names
+    return NAMES | open_declared().names | open_overlaps().names
 
 
 def deduplicated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings without those from published source and wheels that another one reports.
 
     A missing name is reported by a curated rule about its packages that mentions it, a wheel compiled for another torch or CUDA
-    by a curated error about its packages, a guard by any error about its packages.
+    by a curated error about its packages, packages that overwrite each other by any curated rule about them, a guard by any
+    error about its packages.
     """
     found = tuple(findings)
     curated = [each for each in found if each.origin == "rule" and each.verdict == "hit"]
     found = tuple(each for each in found if each.origin != "surface" or not any(_mentions(rule, each) for rule in curated))
+    found = tuple(each for each in found if not each.rule.startswith("overwritten-") or not _covered(each, curated))
     errors = [each for each in found if each.origin != "guard" and each.verdict == "hit" and each.severity == "error"]
     known = [each for each in errors if each.origin == "rule"]
     found = tuple(each for each in found if not _of_wheels(each) or not _covered(each, known))

@@ -20,7 +20,6 @@ from compat.checks.torch_build import (
 )
 from compat.model import Distribution, Finding, Fix
 from compat.records import replace
-from compat.rules.facts import ABSENT
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 NAMES = frozenset((
     "torch", "torchvision", "torchaudio", "pytorch-cuda", "triton", "vllm", "xformers", "bitsandbytes", "flash-attn",
     "sgl-kernel", "sglang-kernel", "onnxruntime-gpu", "flashinfer-python", "auto-gptq", "autoawq", "lmdeploy",
-    "nvidia-nccl-cu12", "nvidia-cusparselt-cu12",
 ))  # fmt: skip
 """Distributions whose builds are checked here, and the conda package that states torch's CUDA."""
 
@@ -62,7 +60,6 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield from driver_findings(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
-    yield from _overwritten(stack)
     linked = open_linked()
     compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack, linked))
     yield from compiled
@@ -97,44 +94,6 @@ def _torch_in(label: str) -> str:
         minor = digits[1:-1] if word == "torch" and len(digits) > 2 else digits[1:]  # torch260 has the patch release, too
         return f"{digits[0]}.{minor}" if minor else ""
     return ""
-
-
-_SAME_FILES = {"nvidia-nccl": "nccl/lib/libnccl.so.2", "nvidia-cusparselt": "cusparselt/lib/libcusparseLt.so.0"}
-"""Distribution, without the suffix for the CUDA release → the file that all of them install."""
-
-
-def _overwritten(stack: Stack) -> Iterator[Finding]:
-    """Releases of one library for two CUDA releases, of which the one that was installed last is loaded."""
-    cuda = stack.flavour.numbered
-    for name, file in _SAME_FILES.items():
-        copies = [copy for ending in ("-cu11", "-cu12", "-cu13") if (copy := stack.one(f"{name}{ending}")) is not None]
-        if stack.facts.package("torch") == ABSENT or len({copy.version for copy in copies}) < 2:
-            continue
-        wanted = f"{name}-cu{major_version(cuda)}" if cuda else None
-        others = [copy.name for copy in copies if copy.name != wanted]
-        kept = next((copy for copy in copies if copy.name == wanted), None)
-        again = f" && pip install --force-reinstall --no-deps {kept.name}=={kept.version}" if kept is not None else ""
-        shown = " and ".join(f"{copy.name} {copy.version}" for copy in copies)
-        yield Finding(
-            rule="build-nvidia-overwritten",
-            origin="build",
-            severity="warning",
-            title=f"{' and '.join(copy.name for copy in copies)} install the same file",
-            why=f"All of them have nvidia/{file}, so torch loads the one that was installed last. If that is an older release "
-            "than torch was built with, 'import torch' fails with an undefined symbol.",
-            packages={copy.name: copy.version for copy in copies},
-            facts=("build",),
-            fixes=(
-                Fix(
-                    "uninstall",
-                    others[0],
-                    text="remove the package built for a different CUDA release than torch's, and reinstall the other one",
-                    command=f"pip uninstall -y {' '.join(others)}{again}" if kept is not None else None,
-                ),
-            ),
-            evidence=("https://github.com/pytorch/pytorch/issues/186591", "https://github.com/rwth-i6/returnn/issues/1802"),
-            here=shown,
-        )
 
 
 def _family(stack: Stack) -> Iterator[Finding]:

@@ -379,14 +379,17 @@ class Requires:
     extra: str | None = None
 
 
-def requires_among(environment: Environment, names: Collection[str]) -> tuple[Requires, ...]:
-    """The known requirements between those of the named distributions that are in the environment."""
+def requires_among(
+    environment: Environment, names: Collection[str], asked: Collection[str] | None = None
+) -> tuple[Requires, ...]:
+    """The known requirements between those of the named distributions that are in the environment; ``asked``: only on these."""
     from compat.tables.declared import open_declared
 
     copies = {copy.name: copy for copy in environment.distributions or () if copy.name in names}
     found = []
     for copy in copies.values():
-        for name, specifier, ranges, extra in _asked_of(copy, copies.keys() - {copy.name}, environment, open_declared()):
+        wanted = (copies.keys() if asked is None else copies.keys() & set(asked)) - {copy.name}
+        for name, specifier, ranges, extra in _asked_of(copy, wanted, environment, open_declared()):
             version = copies[name].version
             comparable = version is not None and is_version(version) and ranges is not None
             met = contains(ranges or (), key_of(version or "")) if comparable else None

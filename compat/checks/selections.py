@@ -78,13 +78,22 @@ def judged_listing(
         from compat.checks.requirements import as_override_remark
 
         findings = [as_override_remark(finding, listing.overridden) for finding in findings]
-    findings = [_as_installers_see(finding, listing) for finding in findings]
+    findings = [_as_installers_see(_in_file(finding, listing, known), listing) for finding in findings]
     sources = ((entry.distribution.name, entry.distribution.source) for entry in listing.entries)
     of_conda = {
         name: str(each.details.get("name") or name) for name, each in sources if each is not None and each.kind == "conda"
     }
     fixed = (in_project(finding, listing.kind, of_conda) for finding in findings)
     return tuple(sorted(fixed, key=lambda finding: finding.order())), (*notes, *contexts.notes)
+
+
+def _in_file(finding: Finding, listing: Listing, known: Environment) -> Finding:
+    """Packages that overwrite each other are taken out of the file, or installed in another order."""
+    if not finding.rule.startswith("overwritten-") or listing.kind.endswith(" list"):
+        return finding
+    from compat.checks.overlap_fixes import in_file
+
+    return in_file(finding, listing, known)
 
 
 def _as_installers_see(finding: Finding, listing: Listing) -> Finding:

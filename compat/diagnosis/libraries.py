@@ -81,7 +81,7 @@ def explain_loader_message(
 _NO_CUDA = "symptom-cuda-library-missing"
 _EXPLAINED_BY = {
     _NO_CUDA: ("build-vllm-cuda", "build-xformers-cuda"),
-    "symptom-nvjitlink": ("build-library-path", "build-nvidia-overwritten"),
+    "symptom-nvjitlink": ("build-library-path", "overwritten-nvidia"),
     "symptom-glibc": ("glibc-",),
 }
 """Findings about the environment that replace the explanation of the message alone, by rule."""

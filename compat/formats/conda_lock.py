@@ -216,7 +216,7 @@ class PixiLock(ProjectLock):
     """
 
     kind, sources = "pixi.lock", ("pixi.toml", "pyproject.toml")
-    add, sync = "pixi add --pypi", "pixi install"
+    add, remove, sync = "pixi add --pypi", "pixi remove --pypi", "pixi install"
     add_from, add_conda = "pixi add --pypi {what} --index {url}", "pixi add"
     update, relock = "pixi update --no-install", "pixi lock"
 

@@ -230,7 +230,7 @@ def _written(path: Path) -> str:
     return text.lstrip(".") or "the document"
 
 
-_PRINTED = ("extras", "cuda", "rocm", "node")
+_PRINTED = ("extras", "cuda", "rocm", "files", "node")
 """Keys of a distribution, and of the environment of a node, that ``compat facts`` prints and no rule uses."""
 _DISTRIBUTION: Mapping[str, _Reader] = {
     "name": _string, "version": _string, "source": _source, "marker": _string, "specifier": _string,

@@ -55,6 +55,8 @@ class Format:
     """The same from another index, by ``{what}``, its ``{url}`` and a ``{name}`` for it; ``None``: findings suggest pip."""
     add_conda: ClassVar[str | None] = None
     """The same for a package of conda."""
+    remove: ClassVar[str | None] = None
+    """The command that takes one requirement out of the project and locks it."""
     lists_packages: ClassVar[bool] = True
     """Whether it lists packages (a lock file, requirements) rather than install commands (a program, stages)."""
     says_build: ClassVar[bool] = False

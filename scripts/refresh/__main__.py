@@ -17,6 +17,7 @@ from pathlib import Path
 from scripts.refresh.kinds import KINDS
 from scripts.refresh.linked import LIBRARIES
 from scripts.refresh.numpy_abi import MODULES
+from scripts.refresh.overlaps import NAMES
 from scripts.refresh.packages import FLOORS
 from scripts.refresh.tables import TableError
 from scripts.refresh.updates import MIB, Request
@@ -24,7 +25,7 @@ from scripts.refresh.wheel import UnreadableError
 from scripts.refresh.wheels import COMPILED
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
-_PACKAGES = sorted({*FLOORS, *LIBRARIES, *MODULES, *COMPILED})
+_PACKAGES = sorted({*FLOORS, *LIBRARIES, *MODULES, *NAMES, *COMPILED})
 LONGEST = 400
 """Lines of a table's difference that are printed."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeVar
 
 from packaging.version import InvalidVersion, Version
@@ -71,17 +72,20 @@ class Index:
         self.received = 0
         """Bytes of wheels."""
 
-    def releases(self, name: str) -> list[Release]:
-        """Return final and post releases, oldest first; raises :class:`UnreadableError` if the index is unreachable."""
+    def releases(self, name: str, *, early: bool = False) -> list[Release]:
+        """Return final and post releases, oldest first; raises :class:`UnreadableError` if the index is unreachable.
+
+        ``early``: with the pre-releases after the newest of them, all that some packages have.
+        """
         page = self.tried(lambda: self._client.get_project_page(name, timeout=60), name)
-        found: dict[Version, list[DistributionPackage]] = {}  # files of one release may spell it in two ways: 69.3, 69.3.0
+        every: dict[Version, list[DistributionPackage]] = {}  # files of one release may spell it in two ways: 69.3, 69.3.0
         for file in page.packages:
             try:
-                if file.version is None or (version := Version(file.version)).is_prerelease:
-                    continue
+                every.setdefault(Version(file.version or ""), []).append(file)
             except InvalidVersion:
                 continue
-            found.setdefault(version, []).append(file)
+        last = max((version for version in every if not version.is_prerelease), default=Version("0.dev0"))
+        found = {version: files for version, files in every.items() if not version.is_prerelease or (early and version > last)}
         made = [_release(str(files[0].version), files) for files in found.values()]
         return sorted((release for release in made if release.files), key=lambda release: release.key)
 
@@ -130,17 +134,32 @@ class Index:
 
     def _pkg_info(self, sdist: DistributionPackage) -> str:
         def read() -> str:
-            answer = self._client.s.get(sdist.url, timeout=120)
-            answer.raise_for_status()
-            if len(answer.content) > LARGEST_SDIST:
-                raise UnreadableError(f"{sdist.filename}: larger than {LARGEST_SDIST} bytes")
-            with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:
+            with self._opened(sdist) as archive:
                 member = min((each for each in archive if each.name.endswith("/PKG-INFO")), key=lambda each: len(each.name))
                 file = archive.extractfile(member)
                 assert file is not None
                 return file.read().decode("utf-8", "replace")
 
         return self.tried(read, sdist.filename)
+
+    def modules(self, sdist: DistributionPackage) -> dict[str, bytes]:
+        """The Python files of a source distribution by their path in it, with their SHA-256."""
+
+        def read() -> dict[str, bytes]:
+            with self._opened(sdist) as archive:
+                files = (
+                    (each.name, archive.extractfile(each)) for each in archive if each.isfile() and each.name.endswith(".py")
+                )
+                return {name.partition("/")[2]: sha256(file.read()).digest() for name, file in files if file is not None}
+
+        return self.tried(read, sdist.filename)
+
+    def _opened(self, sdist: DistributionPackage) -> tarfile.TarFile:
+        answer = self._client.s.get(sdist.url, timeout=120)
+        answer.raise_for_status()
+        if len(answer.content) > LARGEST_SDIST:
+            raise UnreadableError(f"{sdist.filename}: larger than {LARGEST_SDIST} bytes")
+        return tarfile.open(fileobj=io.BytesIO(answer.content))
 
     def tried(self, what: Callable[[], T], name: str) -> T:
         """Return the result of a read, with retries for broken connections; raises :class:`UnreadableError`."""

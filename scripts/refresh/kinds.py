@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scripts.refresh import extension_builds, linked, numpy_abi, releases, torch_builds, triton_gpus, wheels
+from scripts.refresh import extension_builds, linked, numpy_abi, overlaps, releases, torch_builds, triton_gpus, wheels
 from scripts.refresh.updates import Kind
 
 KINDS: Mapping[str, Kind] = {
@@ -14,6 +14,7 @@ KINDS: Mapping[str, Kind] = {
     "extension_builds": extension_builds.update,
     "linked": linked.update,
     "numpy_abi": numpy_abi.update,
+    "overlaps": overlaps.update,
     "triton_gpus": triton_gpus.update,
     "wheels": wheels.update,
 }

@@ -27,6 +27,8 @@ def test_the_tables_that_ship_hold_together() -> None:
         ("code_runs_on", "50,5.0,,", "50,5.1,,", "5.1: is not among the capabilities"),
         ("cuda_driver", "13.4,615.71.09,,580,", "13.4,615.71.09,,570,", "the floor is"),
         ("triton_gpus", "2.0.0,50 52", "2.0.0,sm_50 52", "sm_50 is no architecture"),
+        ("overlaps", "onnxruntime-genai,onnxruntime_genai/__init__.py,0.1.0..", "onnxruntime-genai,onnxruntime_genai/__init__.py,0.1.0", "'0.1.0' is no run of releases"),
+        ("overlaps", "jwt,jwt/__init__.py,1.4.0..,,pyjwt", "jwt,jwt/__init__.py,1.4.0..,fastapi,pyjwt", "fastapi is in alike, and does not have it"),
         ("torch_builds", "1.12.0,aarch64,,yes,", "1.12.0,aarch64,99.1,yes,", "no driver is known for CUDA 99.1"),
     ],
 )  # fmt: skip

@@ -39,7 +39,7 @@ class PdmLock(ProjectLock):
     """pdm.lock; :class:`InputError` if it is not a valid one, or has an unknown lock_version."""
 
     kind, sources = "pdm.lock", ("pyproject.toml",)
-    add, sync = "pdm add", "pdm sync"
+    add, remove, sync = "pdm add", "pdm remove", "pdm sync"
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:
         return "pdm lock --update-reuse"  # moves the changed pins only

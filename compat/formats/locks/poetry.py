@@ -33,7 +33,7 @@ class PoetryLock(ProjectLock):
     """poetry.lock; :class:`InputError` if it is not a valid one, or has an unknown lock-version."""
 
     kind, sources = "poetry.lock", ("pyproject.toml",)
-    add, sync = "poetry add", "poetry install"
+    add, remove, sync = "poetry add", "poetry remove", "poetry install"
     add_from = "poetry source add --priority explicit {name} {url} && poetry add {what} --source {name}"
     update, relock = "poetry update --lock", "poetry lock"
 

@@ -34,7 +34,7 @@ class UvLock(ProjectLock):
     """uv.lock, also of a script; :class:`InputError` unless it is version 1."""
 
     kind, sources = "uv.lock", ("pyproject.toml",)
-    add, sync = "uv add", "uv sync"
+    add, remove, sync = "uv add", "uv remove", "uv sync"
     add_from = "uv add {what} --index {url}"
 
     def source_of(self, path: str) -> str:

@@ -43,7 +43,7 @@ class PipfileLock(ProjectLock):
     """Pipfile.lock; :class:`InputError` if it is not a valid one."""
 
     kind, sources = "Pipfile.lock", ("Pipfile",)
-    add, sync = "pipenv install", "pipenv sync"
+    add, remove, sync = "pipenv install", "pipenv uninstall", "pipenv sync"
     add_from = "pipenv install {what} --index {url}"
 
     def lock(self, changes: Sequence[Change], pip: Installer) -> str:

@@ -392,17 +392,6 @@ def test_a_labelled_torch_without_an_index_shows_that_the_command_names_one() ->
         assert ("build-torchvision-cuda" in {each.rule for each in builds.judge(Facts(environment))}) is holds
 
 
-def test_wheels_for_two_cuda_releases_that_install_the_same_file() -> None:
-    finding = found("torch==2.8.0+cu128", "nvidia-nccl-cu11==2.14.3", "nvidia-nccl-cu12==2.27.3")["build-nvidia-overwritten"]
-    assert (finding.verdict, finding.fixes[0].kind, finding.fixes[0].package) == ("hit", "uninstall", "nvidia-nccl-cu11")
-    assert "nvidia-nccl-cu12==2.27.3" in (finding.fixes[0].command or "")
-    assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-nccl-cu12==2.27.3", "nvidia-nccl-cu13==2.27.3")
-    # of a torch that nobody mentioned nothing is known; of an environment without torch it is known that nothing loads it
-    unstated = found("nvidia-nccl-cu11==2.14.3", "nvidia-nccl-cu12==2.27.3")["build-nvidia-overwritten"]
-    assert unstated.fixes[0].command is None
-    assert "build-nvidia-overwritten" not in found("torch==2.8.0+cu128", "nvidia-cublas-cu11==11.1", "nvidia-cublas-cu12==12.8")
-
-
 def test_nvidias_wheels_for_jetson_are_not_taken_for_builds_for_the_cpu() -> None:
     device = Accelerator(vendor="nvidia", name="Orin", compute_capability="8.7")
     for torch, rules in (("2.5.1", set()), ("2.5.1+cpu", {"build-torch-cpu-only"})):
