@@ -11,6 +11,7 @@ from __future__ import annotations
 from compat.checks.overlap_fixes import asked_for, cuda_of_torch, fixes_of
 from compat.model import Distribution, Finding, Fix
 from compat.rules.facts import ABSENT
+from compat.rules.tasks import TRAINING, kinds_of
 from compat.tables.overlaps import Group, open_overlaps
 from compat.versions import contains, key_of, ranges_of
 
@@ -40,10 +41,6 @@ _OVERWRITTEN = (
 )
 _NOT_BY_TRAINERS = ("onnxruntime", "onnxruntime_genai", "faiss")
 """Modules that no trainer imports."""
-_TRAINING = frozenset((
-    "sft", "pretrain", "dpo", "orpo", "kto", "cpo", "bco", "reward", "grpo", "rloo", "online-dpo", "ppo", "lora", "qlora",
-    "install", "build",
-))  # fmt: skip
 
 
 def judge(facts: Facts) -> Iterator[Finding]:
@@ -129,7 +126,8 @@ def _slow(group: Group, facts: Facts) -> str | None:
     if not of_cpu or not of_cuda or not has_gpu or any(copy.extra.get("files") == "own" for copy in of_cuda):
         return None
     task = facts.value("workload.task")
-    if group.module in _NOT_BY_TRAINERS and (task in _TRAINING or (task is None and facts.has_trainers)):
+    is_unused = facts.has_trainers if task is None else task in ("install", "build") or TRAINING in kinds_of(task)
+    if group.module in _NOT_BY_TRAINERS and is_unused:
         return None
     return f"{of_cpu[0]} is a build for the CPU: if its files are the ones that are left, {group.module} does not use the GPU."
 

@@ -76,6 +76,7 @@ def test_other_projects_with_the_same_module_are_a_warning() -> None:
         (ONNX[1:], {"accelerators": A100}, None),
         (ONNX[:1], {"accelerators": A100}, None),
         (ONNX, {"accelerators": A100, "workload": Workload(task="sft")}, "info"),
+        (ONNX, {"accelerators": A100, "workload": Workload(task="prm")}, "info"),
         (ONNX, {"accelerators": ()}, "info"),
         (ONNX, {}, "info"),
         (("faiss-cpu==1.8.0", "faiss-gpu==1.7.2"), {"accelerators": A100}, "warning"),
