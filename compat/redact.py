@@ -96,6 +96,8 @@ def _redacted(text: str) -> str:
 
 
 def _suspicious(lower: str) -> bool:
+    if "@@ -" in lower:
+        lower = "\n".join(line for line in lower.split("\n") if not _is_hunk(line))
     for sign in _SIGNS:  # every line that is printed comes here: a generator would take twice as long
         if sign in lower:
             return True
@@ -107,6 +109,11 @@ def _suspicious(lower: str) -> bool:
                 return True
             at = lower.find(word, at)
     return False
+
+
+def _is_hunk(line: str) -> bool:
+    """Whether a line is the header of a hunk of a diff: each plan has one, and its ``@`` is that of no host."""
+    return line.startswith("@@ -") and line.endswith(" @@") and not line.strip("@ -+,0123456789")
 
 
 def excerpt(text: str, most: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compat import redact
 from compat.redact import excerpt, redacted
 from tests.growth import assert_linear
 
@@ -114,3 +115,12 @@ def test_lines_that_are_repeated_are_redacted_once() -> None:
 def test_a_text_is_cut_after_its_credentials_are_taken_out() -> None:
     assert excerpt(f"https://{'S3CRET' * 20}@host/x", 30) == "https://****@host/x"
     assert excerpt("torch==2.6.0", 5) == "torch"
+
+
+def test_the_header_of_a_hunk_is_no_reason_to_look_for_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n-trl==0.17.0\n+trl==0.18.0\n"
+    hidden = "@@ -1 +1 @@\n+-i https://****@host/simple\n"
+    assert redacted(hidden.replace("****", "bob:pw")) == hidden
+    assert redacted("@@ -https://bob:pw@host @@") == "@@ -https://****@host @@"
+    monkeypatch.setattr(redact, "_patterns", lambda: pytest.fail("patterns were compiled"))
+    assert redacted(diff) == diff
