@@ -42,7 +42,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "torch_conda": (("torch", "cuda", "sm", "ptx"), ("torch", "cuda")),
     "torch_rocm": (("rocm", "gfx", "series"), ("rocm",)),
     "torch_symbols": (("symbol", "series", "needed_by"), ("symbol",)),
-    "triton_gpus": (("triton", "sm"), ("triton",)),
+    "triton_gpus": (("triton", "sm", "cuda", "blackwell"), ("triton",)),
     "wheels": (("package", "first", "last", "wheels"), ("package", "first")),
 }  # fmt: skip
 """Columns of each table before those that say how a row is known, and what may be there only once."""
@@ -186,11 +186,20 @@ def _overlaps(found: dict[str, Rows]) -> Iterator[str]:
                 yield f"{place}: {run!r} is no run of releases"
 
 
+def _triton(found: dict[str, Rows]) -> Iterator[str]:
+    yield from _codes("triton_gpus")(found)
+    known = {row["cuda_toolkit"] for row in found.get("cuda_driver", ())}
+    for row in found["triton_gpus"]:
+        for cuda in filter(None, (row["cuda"], row["blackwell"])):
+            if cuda not in known:
+                yield f"triton {row['triton']}: no driver is known for CUDA {cuda}"
+
+
 _CHECKS: dict[str, Callable[[dict[str, Rows]], Iterator[str]]] = {
     "gpus_nvidia": _gpus("compute_capability", "gpus_nvidia"),
     "gpus_amd": _gpus("gfx", "gpus_amd"),
     "extension_builds": _codes("extension_builds"),
-    "triton_gpus": _codes("triton_gpus"),
+    "triton_gpus": _triton,
     "torch_builds": _torch,
     "torch_conda": _codes("torch_conda"),
     "overlaps": _overlaps,

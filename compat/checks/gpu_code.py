@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
+from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Stack,
@@ -15,10 +15,11 @@ from compat.checks.torch_build import (
     torch_for,
 )
 from compat.checks.torch_variants import judge_of_conda, judge_of_rocm, rocm_build
+from compat.checks.triton_assembler import judge as judge_triton
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import replace
 from compat.tables.declared import open_declared
-from compat.versions import contains, key_of, ranges_of, recorded
+from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _RULE = "https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibi
 JETSON = ("5.3", "6.2", "7.2", "8.7")
 """Capabilities of Jetson modules whose JetPack has a driver and CUDA of its own, unlike those of servers."""
 _ENGINE = "This applies to TurboMind; lmdeploy's PyTorch engine (--backend pytorch) compiles its kernels with Triton and works."
-_NEEDED_BY = ("vllm", "sgl-kernel", "sglang-kernel", "unsloth")
-"""Packages that compile kernels with triton in normal use."""
 
 
 def judge(stack: Stack) -> Iterator[Finding]:
@@ -52,7 +51,7 @@ def judge(stack: Stack) -> Iterator[Finding]:
             # images usually contain the published build but do not record it
             finding = replace(finding, severity="warning", why=f"{finding.why} {_ENGINE}") if name == "lmdeploy" else finding
             yield replace(finding, verdict="possible", missing=("install",)) if _in_an_image(copy) else finding
-    yield from _triton(stack)
+    yield from judge_triton(stack)
     yield from _precision(stack)
 
 
@@ -233,60 +232,6 @@ def _torch_has_code(stack: Stack, name: str, version: str, device: Accelerator) 
     asked = [] if package is None or place is None else [ranges_of(str(row[0])) for row in package.requirements(place, "torch")]
     fitting = [each for each in stack.tables.torch if all(contains(ranges, key_of(each)) for ranges in asked)]
     return not asked or any(_runs(stack, device, build) for each in fitting for build in stack.tables.torch_builds(each))
-
-
-def _triton(stack: Stack) -> Iterator[Finding]:
-    """Triton uses the ptxas in its own wheel, which has to support the GPU."""
-    copy = stack.one("triton")
-    codes = None if copy is None else stack.tables.triton.get(recorded(copy.version or "", stack.tables.triton))
-    if copy is None or codes is None or own_build(copy):
-        return
-    for device in stack.devices:
-        number = (device.compute_capability or "").replace(".", "")
-        if number in codes or f"{number}a" in codes or not number.isdecimal() or int(number) < 80:
-            continue
-        users = [name for name in _NEEDED_BY if stack.one(name) is not None]
-        certain = bool(users) or stack.facts.feature("torch-compile") is True
-        newer = [version for version, known in stack.tables.triton.items() if number in known]
-        fixes = (
-            [
-                by_pip(
-                    "upgrade",
-                    "triton",
-                    f">={min(newer, key=key_of)}",
-                    "the first release whose ptxas supports it; it is installed with torch",
-                )
-            ]
-            if newer
-            else []
-        )
-        fixes.append(
-            Fix(
-                kind="env-var",
-                text="point triton at the ptxas of a CUDA toolkit that supports it",
-                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
-            )
-        )
-        name = device_name(device)
-        yield Finding(
-            rule="build-triton-gpu",
-            origin="build",
-            severity="error" if certain else "warning",
-            title=f"Triton {copy.version} cannot compile for {name_and_code(device)}",
-            why="Triton assembles kernels with the ptxas in its wheel, which does not support the architecture: Value "
-            f"'sm_{number}a' is not defined for option 'gpu-name'.",
-            packages={"triton": copy.version, **{each: _version(stack, each) for each in users}},
-            facts=("accelerators",),
-            fixes=tuple(fixes),
-            evidence=("https://github.com/triton-lang/triton",),
-            here=f"triton {copy.version}, {name}",
-        )
-        return
-
-
-def _version(stack: Stack, name: str) -> str | None:
-    copy = stack.one(name)
-    return None if copy is None else copy.version
 
 
 # --- The requested precision.

@@ -266,14 +266,21 @@ _GUIDE = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compat
 
 def driver_findings(stack: Stack) -> Iterator[Finding]:
     """Yield findings about a driver that is too old, and about CUDA libraries that hide those of torch."""
+    branch = driver_branch(stack)
+    if branch is not None:
+        yield from _torch(stack, branch)
+        yield from _toolkit(stack, branch)
+    yield from _shadowed(stack)
+
+
+def driver_branch(stack: Stack) -> int | None:
+    """Return the branch of NVIDIA's driver, such as 570; ``None`` if it is unknown or not the one that programs load."""
     environment = stack.facts.environment
     branch = (environment.driver or "").partition(".")[0]
     # NVIDIA's forward-compatibility package overrides the driver's own library
     compatible = "/compat" in (stack.facts.variable("LD_LIBRARY_PATH")[1] or "")
-    if branch.isascii() and branch.isdigit() and len(branch) < 5 and has_numbered_driver(environment) and not compatible:
-        yield from _torch(stack, int(branch))
-        yield from _toolkit(stack, int(branch))
-    yield from _shadowed(stack)
+    numbered = branch.isascii() and branch.isdigit() and len(branch) < 5 and has_numbered_driver(environment)
+    return int(branch) if numbered and not compatible else None
 
 
 _FORWARD = " On data-center GPUs, the forward-compatibility libraries of the image may help."

@@ -137,9 +137,15 @@ def _matching(
         if symptom.kernels:  # torch has started on the GPU
             known = [each for each in known if each.rule not in _WITHOUT_GPU]
         if known:
-            return [replace(each, here=f"{where}, {each.here}") for each in known]
+            return [_explaining(each, where) for each in known]
         return [_finding(symptom, match, where, before, error, facts)]
     return []
+
+
+def _explaining(finding: Finding, where: str) -> Finding:
+    """Return a finding about the environment as the explanation of an error, which it is even if it need not hurt."""
+    severity = "warning" if finding.severity == "info" else finding.severity
+    return replace(finding, severity=severity, here=f"{where}, {finding.here}")
 
 
 def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:

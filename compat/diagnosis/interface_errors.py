@@ -288,12 +288,10 @@ def _sides(lack: Lack, error: RaisedError) -> _Sides:
         owner: str | None = distribution_of_module(lack.owner)
     else:
         owner = _owner_of_class(lack, error)
-    if lack.kind in (KEYWORD, CALL):
+    if lack.kind in (KEYWORD, CALL):  # the frame of a rejected call is the one that makes it, not the function's own
         caller, decorating = (name and _distribution(name) for name in calling_package(error))
         owner = owner or (decorating if decorating != caller else None)
-        if owner is not None or len(packages) < 2:
-            return _Sides(owner, caller if caller != owner else None)
-        return _Sides(packages[1], packages[0])  # the owner of the function is unknown: assume the package in which it failed
+        return _Sides(owner, caller if caller != owner else None)
     return _Sides(owner, next((name for name in reversed(packages) if name != owner), None))
 
 

@@ -44,11 +44,18 @@ _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
     r"object file"
 )
-_NOT_LOADED = re.compile(
-    r"(?:Could not (?:load library|locate)|Unable to load any of \{|Library) ?(?:lib)?"
-    r"(?P<name>cu(?:blasLt|blas|dnn|dart|fft|rand|solver|sparse)|nvrtc|nvJitLink)\w{0,20}?(?:\.so\.|64_)(?P<release>\d{1,3})"
+_OF_CUDA = (
+    r"(?:lib)?(?P<name>cu(?:blasLt|blas|dnn|dart|fft|rand|solver|sparse)|nvrtc|nvJitLink)"
+    r"(?: ?\w{1,20}?)?(?:\.so\.|64_)(?P<release>\d{1,3})"
 )
-"""A library that a program opens itself; on Windows its name ends in ``64_12.dll``, ``64_120_0.dll`` or ``64_9.dll``."""
+"""On Windows the name ends in ``64_12.dll``, ``64_120_0.dll`` or ``64_9.dll``; a page may take an underscore for markup."""
+_NOT_LOADED = re.compile(rf"(?:Could not (?:load library|locate)|Unable to load any of \{{|Library) ?{_OF_CUDA}")
+"""A library that a program opens itself."""
+_NOT_THERE = re.compile(
+    rf"(?<![\w.-]){_OF_CUDA}[\w.]{{0,20}}['\"`]{{0,3}} (?:=> |is |was )?"
+    r"(?:not found|missing|(?:could not|cannot|can't) be (?:found|located|loaded|opened))"
+)
+"""The same in the words of a tool that lists libraries, of Windows, or of a person."""
 _SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:\s{1,20}(?P<symbol>\w{1,400})")
 _LINKED = re.compile(
     r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol (?P<symbol>\w{1,400}),? version \S{1,80} not defined in file "
@@ -184,7 +191,7 @@ def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Seque
 
 
 def _library(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _MISSING.search(message) or _NOT_LOADED.search(message)
+    match = _MISSING.search(message) or _NOT_LOADED.search(message) or _NOT_THERE.search(message)
     if match is None:
         return None
     name, release = match["name"], match["release"] or ""
@@ -194,7 +201,7 @@ def _library(message: str, where: str, error: RaisedError | None, facts: Facts) 
     plain = "cudnn" if name.startswith("cudnn") else name
     if plain in WHEELS:
         about = about or only_extension(facts, COME_WITH_TORCH)
-    if match.re is _NOT_LOADED:
+    if match.re is not _MISSING:
         release = release[:2]  # cudart64_110.dll, nvrtc64_120_0.dll
     if plain in WHEELS:
         return _cuda_library(plain, release, about, where, facts)
@@ -454,6 +461,9 @@ _READERS = (
     ("Unable to load any of ", _library),
     (" is not found or cannot be loaded", _library),
     ("' not found", _system),
+    (" not found", _library),
+    (" missing", _library),
+    (" be ", _library),
     ("-packages", without_reason),
     ("", of_numpy_1),
 )

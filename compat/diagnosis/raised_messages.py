@@ -257,9 +257,15 @@ _FACT_WORDS = (
 """Patterns in a message that refer to a fact of the environment."""
 
 
+_SAYS_LITTLE = 60
+"""Characters of a first sentence such as "Please file a bug report!", which only the next one explains."""
+
+
 def _shortened(message: str) -> str:
-    """Return the first sentence of a message, cut after 160 characters."""
-    first = sentences(message)[0]
+    """Return the first sentence of a message, with the next ones if it is short, cut after 160 characters."""
+    first, *others = sentences(message)
+    while others and len(first) < _SAYS_LITTLE:
+        first = f"{first} {others.pop(0)}"
     return first if len(first) <= 160 else f"{first[:160].rpartition(' ')[0]} …"
 
 
@@ -297,6 +303,13 @@ _UNSUPPORTED = re.compile(
     re.IGNORECASE,
 )
 
+_OWN_FAULT = re.compile(
+    r"\bbug report|\breport (?:this|the|a) (?:bug|issue|error|problem)"
+    r"|\b(?:file|open|raise|submit|create) an? (?:bug|issue|ticket)|\b(?:should|must) (?:never|not) happen",
+    re.IGNORECASE,
+)
+"""Messages in which a package suspects a fault of its own."""
+
 
 def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, messages: Messages) -> Iterator[Fix]:
     """Yield the releases the message requires, the settings it recommends, and the nearest releases that do not raise it."""
@@ -309,7 +322,7 @@ def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, 
     yield from divisors_in(message)
     if seen.without:
         yield from _by_leaving(seen)
-    elif _UNSUPPORTED.search(message):
+    elif _UNSUPPORTED.search(message) or _OWN_FAULT.search(message):
         yield from _by_moving(seen, wanted, facts, messages)
 
 

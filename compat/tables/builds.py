@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         conda: Mapping[str, Sequence[TorchRow]]
         extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
         triton: Mapping[str, Codes]
+        assemblers: Mapping[str, tuple[str, str]]
         rocm: Mapping[str, Codes]
         rocm_of: Mapping[str, str]
         published: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -77,6 +78,8 @@ class CodeTables:
         self.extensions = tables["extensions"]
         """The releases of each extension; see :meth:`extension_builds`."""
         self.triton = tables["triton"]
+        self.assemblers = tables["assemblers"]
+        """Release of triton → the CUDA release of its assembler, and of that for Blackwell and newer GPUs."""
         self.rocm = tables["rocm"]
         """Release of ROCm → the gfx targets that wheels of torch for it were compiled for, at most."""
         self.rocm_of = tables["rocm_of"]
@@ -181,6 +184,9 @@ def tables_from(folder: str) -> Tables:
         "conda": {name: tuple(builds) for name, builds in conda.items()},
         "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
         "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
+        "assemblers": {
+            row["triton"]: (row["cuda"], row["blackwell"] or row["cuda"]) for row in _rows(folder, "triton_gpus.csv")
+        },
         "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},
         "rocm_of": {torch: row["rocm"] for row in _rows(folder, "torch_rocm.csv") for torch in row["series"].split()},
         "published": published,

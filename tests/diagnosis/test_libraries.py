@@ -210,3 +210,20 @@ def test_a_path_at_the_end_of_a_wrapped_error_is_the_loaders() -> None:
     )
     (finding,) = said(text, of())
     assert (finding.rule, next(iter(finding.packages))) == ("symptom-extension-not-loaded", "transformer-engine")
+
+
+@pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ("cudnn_ops64_9.dll is not found", "ctranslate2 is linked to cuDNN 9"),
+        ("cudnn ops64_9.dll is not found", "ctranslate2 is linked to cuDNN 9"),  # Markdown took the underscore
+        ("        cublas64_13.dll => not found", "ctranslate2 is linked to CUDA 13"),
+        ("libcudart.so.12 => not found", "ctranslate2 is linked to CUDA 12"),
+        ("cudart64_110.dll was not found", "ctranslate2 is linked to CUDA 11"),
+        ("OSError: cublas64_12.dll could not be found", "ctranslate2 is linked to CUDA 12"),
+    ],
+)
+def test_a_library_of_cuda_that_is_not_found_in_any_words(message: str, title: str) -> None:
+    (finding,) = said(message, of("ctranslate2==4.5.0"))
+    assert finding.rule == "symptom-cuda-library-missing"
+    assert finding.title.startswith(title)

@@ -164,3 +164,12 @@ def test_a_package_without_wheels_for_the_system_is_not_offered() -> None:
     (finding,) = said("ModuleNotFoundError: No module named 'triton'\n", here)
     assert all(fix.command is None for fix in finding.fixes)
     assert "triton has no wheels for macOS" in finding.why
+
+
+def test_the_frame_of_a_rejected_call_is_the_callers() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/v/site-packages/torch/_contextlib.py", line 3, in f\n    func(*args)\n'
+        '  File "/v/site-packages/sglang/srt/runner.py", line 3, in g\n    return fused_gate(a, b, c)\n'
+        "TypeError: fused_gate() takes 2 positional arguments but 3 were given\n"
+    )
+    assert said(text) == ()  # torch has not called a function of sglang's

@@ -29,6 +29,7 @@ def test_the_tables_that_ship_hold_together() -> None:
         ("triton_gpus", "2.0.0,50 52", "2.0.0,sm_50 52", "sm_50 is no architecture"),
         ("overlaps", "onnxruntime-genai,onnxruntime_genai/__init__.py,0.1.0..", "onnxruntime-genai,onnxruntime_genai/__init__.py,0.1.0", "'0.1.0' is no run of releases"),
         ("overlaps", "jwt,jwt/__init__.py,1.4.0..,,pyjwt", "jwt,jwt/__init__.py,1.4.0..,fastapi,pyjwt", "fastapi is in alike, and does not have it"),
+        ("triton_gpus", "90a,12.0,,read", "90a,99.0,,read", "triton 2.0.0: no driver is known for CUDA 99.0"),
         ("torch_builds", "1.12.0,aarch64,,yes,", "1.12.0,aarch64,99.1,yes,", "no driver is known for CUDA 99.1"),
     ],
 )  # fmt: skip

@@ -25,7 +25,7 @@ Run = Callable[..., int]
 HEADERS = {
     "extension_builds": "package,version,cuda,torch,sm,ptx,known,source,date",
     "torch_builds": "torch,machine,cuda,default,sm,ptx,known,source,date",
-    "triton_gpus": "triton,sm,known,source,date",
+    "triton_gpus": "triton,sm,cuda,blackwell,known,source,date",
 }
 AARCH64 = "cp310-cp310-manylinux_2_28_aarch64"
 
@@ -333,19 +333,21 @@ def test_a_torch_that_does_not_tell(
 
 
 def test_the_assemblers_of_triton(server: IndexServer, run: Run, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    def assembler(*names: str) -> bytes:
-        return b"\0sm_11\0" + Random(2).randbytes(PIECE - 12) + b"".join(b"compute_" + name.encode() + b"\0" for name in names)
+    def assembler(release: str, *names: str) -> bytes:
+        codes = b"".join(b"compute_" + name.encode() + b"\0" for name in names)
+        made = f"Cuda compilation tools, release {release}, V{release}.93\0".encode()
+        return b"\0sm_11\0" + Random(2).randbytes(PIECE - 12) + codes + Random(3).randbytes(PIECE - 12 - len(codes)) + made
 
     folder = "triton/backends/nvidia/bin"
     members = {
-        f"{folder}/ptxas": assembler("50", "90", "90a"),
-        f"{folder}/ptxas-blackwell": assembler("75", "120f"),
+        f"{folder}/ptxas": assembler("12.8", "50", "90", "90a"),
+        f"{folder}/ptxas-blackwell": assembler("13.1", "75", "120f"),
     }
     publish(server, "triton", "3.8.0", members)
     publish(server, "triton", "3.9.0", {f"{folder}/ptxas": b"nothing"})
     publish(server, "triton", "3.10.0", {"triton/__init__.py": b""})
-    assert run("triton_gpus", rows=("3.7.0,50,read,a wheel,2026-01-01",)) == 0
-    assert rows("triton_gpus") == ["3.7.0,50", "3.8.0,50 75 90 90a 120f"]
+    assert run("triton_gpus", rows=("3.7.0,50,12.8,,read,a wheel,2026-01-01",)) == 0
+    assert rows("triton_gpus") == ["3.7.0,50,12.8,", "3.8.0,50 75 90 90a 120f,12.8,13.1"]
     told = capsys.readouterr().err
     assert "not read: triton 3.9.0: triton-3.9.0-cp310-cp310-manylinux_2_28_x86_64.whl: no names of architectures in" in told
     assert "not read: triton 3.10.0: triton-3.10.0-cp310-cp310-manylinux_2_28_x86_64.whl: holds no ptxas" in told

@@ -30,6 +30,8 @@ from compat.reports.log.native import CONSEQUENCE, HINTS, NOTICE, is_abrupt, nat
 
 MOST_FRAMES = 400  # of one traceback; in the middle of a longer one, frames are dropped
 _MOST_NOISE = 25  # foreign lines inside a traceback
+_SENTENCE = re.compile(r"(?:[A-Z][a-z']|[AI] |[`'\"])[\w`'.]*(?: ?[^\s:]+){3}")
+"""The beginning of a sentence, which no log line with a time or a level has."""
 _MOST_NESTED = 8  # exceptions within one message
 _NEAR = 200  # lines of other processes between two lines of one message
 
@@ -74,6 +76,7 @@ class Stream:
         self._expected: str | None = None
         self._partial = ""
         self._shown = False  # a notebook's source line was seen
+        self._left = ""  # the sentence below the frames, of which the class may have been cut off
 
     @property
     def awaits_frames(self) -> bool:
@@ -108,7 +111,8 @@ class Stream:
                 self._above.frames.extend(self._frames)
             else:
                 at = LogLine(self._at, "", rank=line.rank if line else None)
-                self._add(Draft(None, "", self._frames, at))
+                message = self._left if line is None and self._noise == 1 else ""
+                self._add(Draft(None, message, self._frames, at))
         self._rest()
 
     def adopt(self, other: Stream) -> None:
@@ -328,6 +332,7 @@ class Stream:
             self._idle(text, line)
             return
         self._noise += 1
+        self._left = "" if self._blank or _SENTENCE.match(stripped) is None else stripped
         if weight is not None:
             draft = Draft(None, stripped, [], line)
             draft.weight = weight

@@ -83,11 +83,17 @@ def _after_imports(errors: tuple[RaisedError, ...]) -> tuple[RaisedError, ...]:
 
 
 def _with_class(error: RaisedError) -> RaisedError:
-    """An error that ends in one of Python's own messages has its class: ``Error: loading failed: 'X' object has no …``."""
+    """An error with a sentence that ends in one of Python's own messages has its class.
+
+    ``Error: loading failed: 'X' object has no attribute 'y'``, ``Error: No module named 'z'. Please install …``
+    """
     own = pythons_own(error.message[:_LONGEST]) if error.exception is None and "\n" not in error.message else None
-    if own is None or not error.message.rstrip(" .`").endswith(own[1]):
+    if own is None or own[1] not in error.message or _SENTENCE_ENDS.match(error.message.partition(own[1])[2]) is None:
         return error
     return replace(error, exception=own[0], message=own[1])
+
+
+_SENTENCE_ENDS = re.compile(r"[ .`]*$|[`)\]]*[.;!](?: |$)")
 
 
 class _Collector:

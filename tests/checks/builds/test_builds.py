@@ -245,14 +245,6 @@ def test_precision(gpu: str, precision: str, distributions: tuple[str, ...], sev
 
 
 @pytest.mark.parametrize(
-    ("triton", "gpu", "holds"),
-    [("3.4.0", "GB10", True), ("3.8.0", "GB10", False), ("3.1.0", "RTX 5090", True), ("3.4.0", "RTX 5090", False)],
-)
-def test_the_assembler_in_tritons_wheel(triton: str, gpu: str, holds: bool) -> None:
-    assert ("build-triton-gpu" in found(f"triton=={triton}", gpus=(gpu,))) is holds
-
-
-@pytest.mark.parametrize(
     ("path", "toolkit", "holds"),
     [
         ("/usr/local/cuda-12.0/lib64", None, True),

@@ -399,3 +399,37 @@ class TestDecisive:
             RaisedError("C", "", (), None, 3, 99),
         )
         assert sorted(decisive(errors)) == [0, 1, 2]
+
+
+FRAME = 'Traceback (most recent call last):\n  File "/app/run.py", line 3, in <module>\n    load()\n'
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ("Due to a serious issue in `torch.load`, we", "Due to a serious issue in `torch.load`, we"),
+        ("2026-01-02 10:00:00 INFO server stopped on request", ""),
+        ("INFO 01-02 the server has been stopped", ""),
+    ],
+)
+def test_a_last_sentence_whose_class_is_cut_off_is_the_message(last: str, message: str) -> None:
+    errors = parse_log(f"{FRAME}{last}\n")
+    assert [(each.exception, each.message) for each in errors if each.frames] == [(None, message)]
+
+
+def test_a_sentence_below_cut_frames_in_the_middle_of_a_text_is_no_message() -> None:
+    errors = parse_log(f"{FRAME}Here is my second attempt:\n{FRAME}ValueError: x\n")
+    assert [each.message for each in errors] == ["", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Error: No module named 'a.b'. Please install a new version", ("ModuleNotFoundError", "No module named 'a.b'")),
+        ("Error: loading failed: 'A' object has no attribute 'b'.", ("AttributeError", "'A' object has no attribute 'b'")),
+        ("Error: No module named 'a.b' is what it says", (None, "Error: No module named 'a.b' is what it says")),
+    ],
+)
+def test_pythons_own_message_may_end_a_sentence_of_a_program(text: str, found: tuple[str | None, str]) -> None:
+    (error,) = parse_log(text)
+    assert (error.exception, error.message) == found
