@@ -193,6 +193,12 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
     asking = distribution_of_module(modules[0]) if modules else None
     version = version_of(name, facts)
     there = f" Release {version} is listed as installed, so another environment was running." if version else ""
+    system = str(facts.value("os"))
+    fix = by_pip("pin", name, None, f"installs {name}")
+    if (instead := INSTEAD.get((name, system))) is not None:
+        there = f" {name} has no wheels for {SYSTEMS[system]}: there, {instead} provides the module, under its own name."
+        text = f"a release of {asking or 'the package that asks'} that knows {instead}"
+        fix = by_pip("upgrade", asking, None, text) if asking not in (None, name) else Fix("config", text=text)
     return [
         inferred(
             rule="symptom-no-metadata",
@@ -200,8 +206,8 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
             why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, was "
             "installed under "
             f"another name, or the module was only copied there.{there}",
-            packages={each: version_of(each, facts) for each in (asking, name) if each},
-            fixes=(by_pip("pin", name, None, f"installs {name}"),),
+            packages={each: version_of(each, facts) for each in (asking, name, instead) if each},
+            fixes=(fix,),
             evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
             here=location_text(error),
         )
