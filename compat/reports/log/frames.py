@@ -195,12 +195,16 @@ _IPYTHON_FILE = re.compile(r"File (.{1,1000}?):(\d{1,9})(?:, in (.{1,2000}))?$")
 _IPYTHON_OLD = re.compile(
     r"\[?((?:<[\w -]{1,100}>)|(?:[\w.~@+:/\\-]{1,1000}\.(?:py|pyx|so|ipynb)))(?:\]\(\S{0,500}\))? in (.{1,2000})$"
 )
+_IPYTHON_PLAIN = re.compile(
+    r"(\S[^:\n]{0,1000}(?::[/\\][^:\n]{0,1000})?\.(?:pyx?|ipynb)):(\d{1,9}), in ([A-Za-z_<].{0,2000}\))$"
+)
+"""The same without the word "File", as later releases of IPython write it: ``path.py:499, in function(argument)``."""
 _IPYTHON_CODE = re.compile(r"\s{0,20}(-{1,20}>)?\s{0,20}(\d{1,9})(?:$| (.*))")
 
 
 def notebook_frame(text: str) -> Frame | None:
     """Parse the heading of a frame in IPython, Jupyter or Colab."""
-    if match := _IPYTHON_FILE.match(text):
+    if match := _IPYTHON_FILE.match(text) or _IPYTHON_PLAIN.match(text):
         return Frame(match.group(1), int(match.group(2)), _name(match.group(3)))
     if match := _CELL.match(text):
         return Frame(f"In[{match.group(1)}]", int(match.group(2)) if match.group(2) else None, _name(match.group(3)))

@@ -242,7 +242,8 @@ class Stream:
             self._plain(text, line)
             return True
         in_notebook = text.startswith(("File ", "Cell ", "Input In", "<ipython", "[<ipython", "[/"))
-        if (in_notebook or (text[0] == "/" and text.endswith(")"))) and notebook_frame(text):
+        without_word = text.endswith(")") and (text[0] == "/" or ", in " in text)
+        if (in_notebook or without_word) and notebook_frame(text):
             self._begin()
             self._enter(self._notebook)
             self._notebook(text, line)

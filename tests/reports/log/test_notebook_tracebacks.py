@@ -45,6 +45,15 @@ class TestNotebooks:
         assert only(prefixed("> ", NOTEBOOK)).frames == NOTEBOOK_FRAMES
         assert len(parse_log(NOTEBOOK + NOTEBOOK.replace("Numpy", "Torch"))) == 2
 
+    def test_frames_without_the_word_file(self):
+        path = ".venv\\Lib\\site-packages\\transformers\\trainer.py"
+        error = only(
+            f"{path}:2245, in Trainer.train(self, resume_from_checkpoint, **kwargs)\n"
+            "   2243     hf_hub_utils.enable_progress_bars()\n-> 2245     return inner_training_loop(\n   2246         args=args,\n"
+            "\nRuntimeError: Numpy is not available\n"
+        )
+        assert error.frames == (Frame(path, 2245, "Trainer.train", "return inner_training_loop("),)
+
     def test_chain(self):
         text = (
             NOTEBOOK + "\nThe above exception was the direct cause of the following exception:\n\n" + NOTEBOOK.split("\n", 1)[1]
