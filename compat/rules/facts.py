@@ -48,7 +48,10 @@ MODEL_FAMILIES = (
     "llama-4", "llama-3.2-11b-vision", "llama-3.2-90b-vision", "mistral-small-3.1",
     "gemma-3n", "gemma-4", "qwen3.5", "qwen3.6", "qwen3.8", "qwen3-next", "deepseek-v4",
     "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "whisper", "bart-base", "bart-large", "mbart-large",
+    "modernbert", "electra", "longformer", "pegasus", "opus-mt", "nllb", "m2m100",
 )  # fmt: skip
+SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5"}
+"""Families with the classes of an earlier one, of which a rule about that holds."""
 
 ABSENT = "absent"
 """The state of a distribution that is known not to be installed."""

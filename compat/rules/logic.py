@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from compat.model import Accelerator, Distribution
 from compat.records import cached
-from compat.rules.facts import ABSENT, IMPLIED, SHARDING, Facts, family_of, has_more, number_key
+from compat.rules.facts import ABSENT, IMPLIED, SAME_CLASSES, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
@@ -127,7 +127,7 @@ def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
     if condition.path != "workload.model":
         return False
     family = family_of(value)
-    return None if family is None else family in condition.words
+    return None if family is None else family in condition.words or SAME_CLASSES.get(family) in condition.words
 
 
 def _in_ranges(condition: InRange, facts: Facts) -> bool | None:

@@ -10,7 +10,9 @@ from compat.api.public import check
 from compat.formats.described import parse_described
 from compat.model import Environment, Workload
 from compat.records import replace
-from compat.rules.facts import ABSENT, Facts, family_of, has_more, visible
+from compat.rules.facts import ABSENT, MODEL_FAMILIES, SAME_CLASSES, Facts, family_of, has_more, visible
+from compat.rules.logic import holds
+from compat.rules.rule import IsOneOf
 
 
 def environment(**document: Any) -> Environment:
@@ -182,3 +184,12 @@ def test_a_script_that_was_read_shows_whether_it_imports_unsloth() -> None:
     facts = Facts(read).presuming(presume)
     assert (facts.feature("unsloth"), facts.feature("peft")) == (None, True)
     assert Facts(environment(workload={"task": "sft"})).presuming(presume).feature("unsloth") is True
+
+
+@pytest.mark.parametrize(
+    ("model", "same"), [("Qwen/Qwen3.6-35B-A3B", True), ("Qwen/Qwen3.8-27B-FP8", True), ("Qwen/Qwen3-8B", False)]
+)
+def test_a_rule_about_a_family_holds_for_those_with_its_classes(model: str, same: bool) -> None:
+    assert set(SAME_CLASSES).union(SAME_CLASSES.values()) <= set(MODEL_FAMILIES)
+    condition = IsOneOf("workload.model", ("qwen3.5",))
+    assert holds(condition, Facts(environment(workload={"model": model}))) is same
