@@ -10,6 +10,7 @@ from compat.checks.torch_build import (
     driver_findings,
     flavour_of,
     for_another_torch,
+    has_cxx11_abi,
     is_of_unnamed_index,
     label_of,
     major_version,
@@ -69,15 +70,66 @@ def judge(facts: Facts) -> Iterator[Finding]:
 def _tagged(stack: Stack) -> Iterator[Finding]:
     """Wheels whose local version names the torch they were built for, such as flash-attn: ``+cu12torch2.6cxx11abiFALSE``."""
     for each in stack.facts.environment.distributions or ():
-        label = (each.version or "").partition("+")[2]
+        label = (each.version or "").partition("+")[2] or _label_of_file(each)
         built = _torch_in(label) if label else ""
         copy = stack.one(each.name) if built else None
-        if copy is None or stack.release is None or version_tuple(built) == version_tuple(stack.release):
+        if copy is None or stack.release is None:
+            continue
+        if version_tuple(built) == version_tuple(stack.release):
+            yield from _of_other_abi(stack, copy, label)
             continue
         finding = for_another_torch(stack, copy, built, f"{copy.name} {copy.version} is built for torch {built}")
         # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(version_tuple(built), version_tuple(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
+
+
+_ABI = "cxx11abi"
+
+
+def _of_other_abi(stack: Stack, copy: Distribution, label: str) -> Iterator[Finding]:
+    """A wheel for this torch, but with the other C++ ABI than that of torch's own wheels."""
+    torch, machine = stack.torch, stack.facts.environment.machine
+    mine = {"t": True, "f": False}.get(label.lower().partition(_ABI)[2][:1])
+    if mine is None or torch is None or own_build(torch) or machine not in (None, "x86_64"):
+        return
+    new = has_cxx11_abi(torch.version or "")
+    if new in (None, mine) or (torch.source is not None and torch.source.kind == "conda"):
+        return
+    certain = bool((torch.version or "").partition("+")[2]) or stack.flavour.certain
+    wanted = f"{_ABI}{str(new).upper()}"
+    yield Finding(
+        rule=f"build-{copy.name}-abi",
+        origin="build",
+        verdict="hit" if certain else "possible",
+        missing=() if certain else ("build",),
+        title=f"{copy.name} is compiled {'without' if new else 'with'} the C++11 ABI, torch {torch.version} with"
+        f"{'' if new else 'out'} it",
+        why="The names of functions that take strings differ, so the extension does not load: undefined symbol. torch's wheels "
+        "have the C++11 ABI since 2.7, NVIDIA's containers in every release.",
+        packages={copy.name: copy.version, "torch": torch.version},
+        facts=("build",),
+        fixes=(
+            Fix("source-install", copy.name, "", f"the wheel of the same release whose name has {wanted}"),
+            Fix(
+                "source-install",
+                copy.name,
+                "",
+                "or compile it for the installed torch",
+                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
+            ),
+        ),
+        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
+        here=f"{copy.name} {copy.version}, {_ABI}{str(mine).upper()}",
+    )
+
+
+def _label_of_file(copy: Distribution) -> str:
+    """The local label in the name of the wheel that was installed from an address; the metadata of some wheels lacks it."""
+    source = copy.source
+    file = str(source.details.get("url") or "").rpartition("/")[2] if source is not None and source.kind == "url" else ""
+    parts = file.split("-")
+    return parts[1].replace("%2B", "+").partition("+")[2] if file.endswith(".whl") and len(parts) > 2 else ""
 
 
 def _torch_in(label: str) -> str:

@@ -226,6 +226,19 @@ def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -
     )
 
 
+_NEW_ABI = (2, 7)
+"""The first torch whose wheels are compiled with the C++11 ABI (:data:`_NEW_BEFORE` were before)."""
+_NEW_BEFORE = ("2.6.0+cu126",)
+
+
+def has_cxx11_abi(torch: str) -> bool | None:
+    """Whether a wheel of torch is compiled with the C++11 ABI; ``None`` if its label is not one of torch's own indexes."""
+    label = torch.partition("+")[2]
+    if label and not label.startswith(("cu", "cpu")):
+        return None
+    return torch in _NEW_BEFORE or version_tuple(torch) >= _NEW_ABI
+
+
 def label_of(cuda: str) -> str:
     """``12.4`` → ``cu124``."""
     return "cu" + cuda.replace(".", "")

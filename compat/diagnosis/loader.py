@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks import loading
 from compat.checks.fix_commands import by_pip
+from compat.checks.torch_build import has_cxx11_abi
 from compat.diagnosis.frame_packages import (
     distribution_in,
     distribution_of_module,
@@ -137,29 +138,17 @@ _NEW_STRINGS = re.compile(r"NSt7__cxx11|B5cxx11")
 _OLD_STRINGS = re.compile(r"(?<![a-z])Ss(?![a-z])")
 """``std::string`` in the mangled name of a function that was compiled with the C++11 ABI, and without."""
 _STRINGS = re.compile(f"{_NEW_STRINGS.pattern}|{_OLD_STRINGS.pattern}")
-_FIRST_NEW = (2, 7)
-"""The first torch whose wheels on the index are compiled with the C++11 ABI."""
-_NEW_BEFORE = ("2.6.0+cu126",)
-"""Wheels of torch's own index that were compiled with it before."""
-
-
-def _is_of_an_index(torch: str) -> bool:
-    """Whether the label of a torch is one that its own index or the default one gives."""
-    label = torch.partition("+")[2]
-    return not label or label.startswith(("cu", "cpu"))
 
 
 def note_on_strings(symbol: str, torch: str | None) -> str | None:
     """Explain a symbol whose strings have the other C++ ABI than the wheels of the installed torch."""
-    if torch is None or not _is_of_an_index(torch):
-        return None
-    numbers = _FIRST_NEW if torch in _NEW_BEFORE else tuple(int(part) for part in torch.split(".")[:2] if part.isdecimal())
-    if _NEW_STRINGS.search(symbol) and numbers < _FIRST_NEW:
+    new = None if torch is None else has_cxx11_abi(torch)
+    if _NEW_STRINGS.search(symbol) and new is False:
         return (
             f"It takes strings of the C++11 ABI; the wheels of torch before 2.7 are compiled without it, as is torch {torch}: "
             "a wheel named cxx11abiTRUE does not load, one named cxx11abiFALSE does."
         )
-    if _OLD_STRINGS.search(symbol) and numbers >= _FIRST_NEW:
+    if _OLD_STRINGS.search(symbol) and new:
         return (
             f"It takes strings of the C++ ABI before C++11; torch {torch}, as all wheels of torch since 2.7, is compiled with "
             "the C++11 ABI: a wheel named cxx11abiFALSE, or made for an older torch, does not load."
@@ -290,7 +279,7 @@ def _lacks(torch: str | None, symbol: str, series: Sequence[str], table: LinkedT
     if torch is None or not series or _STRINGS.search(symbol):
         return False
     public = torch.partition("+")[0]
-    if not public.replace(".", "").isdecimal() or not _is_of_an_index(torch):
+    if not public.replace(".", "").isdecimal() or has_cxx11_abi(torch) is None:
         return False  # a nightly, or compiled from other sources
     key = key_of(public)
     return key_of(table.oldest) <= key <= key_of(f"{table.newest}.99") and series_of(torch) not in series

@@ -133,9 +133,16 @@ def vllm_with_older_cuda(release: str | None, cuda: str) -> tuple[str, str, str]
     """
     known = key_of(release) if release is not None and _is_version(release) else None
     for (first, _, has), (following, _, _) in zip(VLLM_OPENAI[-2::-1], VLLM_OPENAI[:0:-1]):
+        if key_of(first) < key_of(_BASE_KNOWN):
+            break
         if has and key_of(has) < key_of(cuda) and (known is None or key_of(first) < known):
             return first, following, has
     return None
+
+
+_BASE_KNOWN = "0.6.4"
+"""The first row whose CUDA is also that of the base image, which a container's driver has to support: torch 2.4.0 for CUDA 12.1
+was installed on a base image for 12.4, and older base images have not been read."""
 
 
 def is_bare(image: str) -> bool:
