@@ -7,7 +7,6 @@ from compat.checks.torch_build import (
     INDEX,
     Flavour,
     Stack,
-    driver_findings,
     flavour_of,
     for_another_torch,
     has_cxx11_abi,
@@ -48,7 +47,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
     there = any(each.name in NAMES for each in environment.distributions or ())
     if not there and not (environment.driver and environment.cuda_toolkit) and not environment.accelerators:
         return
-    from compat.checks import loading
+    from compat.checks import drivers, loading
     from compat.tables.builds import open_code_tables
     from compat.tables.linked import open_linked
 
@@ -58,7 +57,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
         yield from gpu_code.judge(stack)
         yield from images.judge(stack)
-    yield from driver_findings(stack)
+    yield from drivers.judge(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     linked = open_linked()

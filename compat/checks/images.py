@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compat.checks.torch_build import Stack, device_name, image_of, major_version, name_and_code, of_consumers, version_tuple
+from compat.checks.drivers import of_consumers
+from compat.checks.torch_build import Stack, device_name, image_of, major_version, name_and_code, version_tuple
 from compat.model import Finding, Fix
 from compat.tables.hardware import branch_for, driver_cuda
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from compat.checks.drivers import driver_branch
 from compat.checks.fix_commands import by_pip
-from compat.checks.torch_build import Stack, device_name, driver_branch, name_and_code, own_build
+from compat.checks.torch_build import Stack, device_name, name_and_code, own_build
 from compat.model import Distribution, Finding, Fix
 from compat.versions import key_of, recorded
 
