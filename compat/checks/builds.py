@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import by_pip
+from compat.checks.fix_commands import by_pip, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Flavour,
@@ -61,7 +61,9 @@ def judge(facts: Facts) -> Iterator[Finding]:
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)
     linked = open_linked()
-    compiled = () if stack.torch is None else (*_tagged(stack), *_family(stack), *_xformers(stack, linked))
+    compiled = (
+        () if stack.torch is None else (*_tagged(stack), *_unpublished(stack), *_family(stack), *_xformers(stack, linked))
+    )
     yield from compiled
     yield from loading.judge(stack, linked, frozenset(finding.rule for finding in compiled))
 
@@ -81,6 +83,44 @@ def _tagged(stack: Stack) -> Iterator[Finding]:
         # real projects combine these wheels with other torch releases, so it may not always fail
         stable = min(version_tuple(built), version_tuple(stack.release)) >= (2, 10)
         yield replace(finding, severity="warning", confidence="reported") if stable else finding
+
+
+def _unpublished(stack: Stack) -> Iterator[Finding]:
+    """An extension of which no wheel was published for this torch: it was compiled here, or it is a wheel for another one.
+
+    Only where nothing says how it was installed: an installer that reads a file compiles it.
+    """
+    series = ".".join(map(str, version_tuple(stack.release or "")))
+    here = stack.facts.environment.os in (None, "linux")  # for Windows, others publish wheels of their own
+    if not here or not series or stack.torch is None or own_build(stack.torch):
+        return
+    for name, releases in stack.tables.published.items():
+        copy = stack.one(name)
+        wheels = releases.get(copy.version or "", ()) if copy is not None and copy.source is None else ()
+        having = [version for version, known in releases.items() if series in known]
+        if copy is None or not wheels or series in wheels or not having:  # of a newer torch than any wheel, all are compiled
+            continue
+        newer = min((each for each in having if key_of(each) > key_of(copy.version or "0")), key=key_of, default=None)
+        build = f"pip install --no-build-isolation --no-binary {name} --force-reinstall --no-deps {name}=={copy.version}"
+        yield Finding(
+            rule=f"build-{name}-unpublished",
+            origin="build",
+            severity="warning",
+            verdict="possible",
+            title=f"No wheel of {name} {copy.version} is for torch {series}: one for another torch does not load",
+            why=f"Its wheels are for torch {wheels[0]} to {wheels[-1]}. One that was compiled for the installed torch works; "
+            "a wheel for another one, downloaded or from pip's cache, fails at import: undefined symbol.",
+            packages={name: copy.version, "torch": stack.torch.version},
+            facts=("build",),
+            missing=("build",),
+            unknown=(f"build.{name}",),
+            fixes=(
+                *((upgrade_to(name, newer, f"has wheels for torch {series}"),) if newer is not None else ()),
+                Fix("source-install", name, "", "compile it for the installed torch", build),
+            ),
+            evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
+            here=f"{name} {copy.version}, torch {stack.torch.version}",
+        )
 
 
 _ABI = "cxx11abi"

@@ -59,6 +59,7 @@ _FACTS = {
     "platform": 0.3,
     "build.torch": 0.7,
     "build.vllm": 0.6,
+    "build.flash-attn": 0.5,
     "build.sgl-kernel": 0.6,
     "build.sglang-kernel": 0.6,
     "variables": 0.1,

@@ -217,6 +217,21 @@ def test_the_abi_of_a_torch_without_a_label_and_of_an_own_build_is_not_known() -
     assert found("torch==2.6.0+cu124", flash, machine="aarch64") == {}
 
 
+@pytest.mark.parametrize(
+    ("torch", "flash", "source", "spec"),
+    [
+        ("2.7.0+cu128", "2.7.4.post1", None, ">=2.8.0"),
+        ("2.6.0+cu124", "2.7.4.post1", None, ""),  # one of its wheels is for this torch
+        ("2.7.0+cu128", "2.7.4.post1", "index", ""),  # compiled by the installer
+    ],
+)
+def test_an_extension_without_a_wheel_for_the_torch(torch: str, flash: str, source: str | None, spec: str) -> None:
+    finding = found(f"torch=={torch}", f"flash-attn=={flash}", source=source).get("build-flash-attn-unpublished")
+    assert (finding is not None) is bool(spec)
+    if finding is not None:
+        assert (finding.verdict, finding.unknown, finding.fixes[0].spec) == ("possible", ("build.flash-attn",), spec)
+
+
 def test_a_report_may_leave_out_the_label_of_a_build_for_another_cuda() -> None:
     versions = "torch==2.11.0+cu129", "vllm==0.21.0"
     assert found(*versions, source="index")["build-vllm-cuda"].verdict == "hit"
