@@ -31,9 +31,20 @@ AROUND = (
 """What stacks lock around them: mined like the others, and in the tables with their names."""
 
 USERS = (
-    "adapters", "audiocraft", "bertopic", "colbert-ai", "compel", "coqui-tts", "gliner", "haystack-ai",
-    "instructlab-training", "keybert", "llm-blender", "lmms-eval", "mergekit", "nnsight", "parler-tts", "pyannote-audio",
-    "pylate", "salesforce-lavis", "spacy-transformers", "span-marker", "speechbrain", "transformer-lens",
+    "adapters", "ai2-olmo", "alpaca-eval", "angle-emb", "aphrodite-engine", "audiocraft", "bert-score", "bertopic", "bertviz",
+    "byaldi", "captum", "chatterbox-tts", "chronos-forecasting", "clip-interrogator", "colbert-ai", "colpali-engine",
+    "compel", "controlnet-aux", "coqui-tts", "datatrove", "detoxify", "diffsynth", "distilabel", "docling-ibm-models",
+    "easyocr", "esm", "evalplus", "exllamav2", "f5-tts", "fairscale", "fairseq", "faster-whisper", "flair", "fms-hf-tuning",
+    "gliner", "granite-tsfm", "gritlm", "happytransformer", "haystack-ai", "infinity-emb", "inseq", "instructlab-training",
+    "instructorembedding", "intel-extension-for-transformers", "k-diffusion", "keybert", "kokoro", "langchain-huggingface",
+    "lerobot", "litgpt", "llm-blender", "llm-foundry", "llm-guard", "llm2vec", "lm-polygraph", "lmms-eval", "lycoris-lora",
+    "magic-pdf", "marker-pdf", "mergekit", "mlx-lm", "mlx-vlm", "moondream", "mosaicml", "nanotron", "neural-compressor",
+    "nncf", "nnsight", "opencompass", "optimum-benchmark", "outetts", "parler-tts", "petals", "pyannote-audio", "pylate",
+    "python-doctr", "pytorch-metric-learning", "pyvene", "ragatouille", "repeng", "salesforce-lavis", "simpletransformers",
+    "smolagents", "spacy-llm", "spacy-transformers", "span-marker", "sparseml", "speechbrain", "stable-audio-tools",
+    "stable-ts", "stanza", "surya-ocr", "textattack", "torch-geometric", "transformer-lens", "transformers-interpret",
+    "transformers-stream-generator", "txtai", "unbabel-comet", "uni2ts", "unstructured-inference", "whisper-timestamped",
+    "whisperx", "xfuser",
 )  # fmt: skip
 """Packages that work on top of the others: only what they use of them is mined."""
 
@@ -59,6 +70,11 @@ TOPS = {
     "autotrain-advanced": ("autotrain",), "fschat": ("fastchat",), "hydra-core": ("hydra",), "tensorboardx": ("tensorboardX",),
     "colbert-ai": ("colbert",), "coqui-tts": ("TTS",), "haystack-ai": ("haystack",),
     "instructlab-training": ("instructlab",), "pyannote-audio": ("pyannote",), "salesforce-lavis": ("lavis",),
+    "python-doctr": ("doctr",), "marker-pdf": ("marker",), "surya-ocr": ("surya",), "llm-foundry": ("llmfoundry",),
+    "mosaicml": ("composer",), "instructorembedding": ("InstructorEmbedding",), "granite-tsfm": ("tsfm_public",),
+    "unbabel-comet": ("comet",), "aphrodite-engine": ("aphrodite",), "fms-hf-tuning": ("tuning",), "ai2-olmo": ("olmo",),
+    "stable-ts": ("stable_whisper",), "lycoris-lora": ("lycoris",), "chronos-forecasting": ("chronos",),
+    "chatterbox-tts": ("chatterbox",),
     "nvidia-ml-py": ("pynvml",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""

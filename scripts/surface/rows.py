@@ -22,6 +22,7 @@ from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, leading_to, public_nodes, shortened
 from scripts.surface.judged import Evidence, Judged, judged
 from scripts.surface.mined import Mined
+from scripts.surface.packages import USERS, tops_of
 from scripts.surface.store import Store
 from scripts.surface.tables import FOLDER, compressed, headed, write
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     """Package that is needed → need → in which of its releases it is met."""
 
 MOST_EVIDENCE = 6
+_OWNERS = PACKAGE_OF | {top: package for package in USERS for top in tops_of(package)}
+"""Top-level module → package, those included of which only the needs are mined."""
 YEAR = 365
 _mined: Mined | None = None
 
@@ -173,7 +176,7 @@ def _imports(
     nodes: dict[str, set[str]] = defaultdict(set)
     for found in edges.values():
         for _, end, _ in found:
-            nodes[PACKAGE_OF[end.partition(":")[0].partition(".")[0]]].add(end)
+            nodes[_OWNERS[end.partition(":")[0].partition(".")[0]]].add(end)
     for package, public in pool.imap_unordered(_public, known):
         nodes[package] |= public
     for package, more in pool.imap_unordered(_entries, [(package, sorted(nodes[package])) for package in known]):
