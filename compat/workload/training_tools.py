@@ -169,6 +169,21 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     reading.draft.feature("sglang-p2p-check", parse_switch(known.get("enable_p2p_check", False)), COMMAND)
 
 
+def lmdeploy(reading: Reading, words: Sequence[str]) -> None:
+    """``lmdeploy serve api_server MODEL OPTIONS``."""
+    if words[:2] != ["serve", "api_server"]:
+        reading.note(f"lmdeploy {' '.join(words[:2])}".strip() + " starts no server of the API")
+        return
+    options, others = parse_words(words[2:])
+    _serves(reading, {_SHORT.get(name, name): value for name, value in options}, others[0] if others else None)
+
+
+def llama_cpp_server(reading: Reading, words: Sequence[str]) -> None:
+    """``python -m llama_cpp.server``, whose ``--model`` is a file, of a repository if it names one."""
+    known = dict(parse_words(words)[0])
+    _serves(reading, known, known.get("hf_model_repo_id", known.get("model")))
+
+
 def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:
     reading.record("task", "serve")
     if isinstance(model, str) and "$" not in model:
@@ -322,11 +337,12 @@ def _recipe_and_overrides(reading: Reading, words: Sequence[str], dialect: Calla
 
 PROGRAMS: dict[str, ProgramReader] = {
     "trl": trl, "vllm": vllm, "sglang": sglang_server, "llamafactory-cli": llamafactory, "lmf": llamafactory,
-    "axolotl": axolotl, "swift": swift, "tune": torchtune,
+    "axolotl": axolotl, "swift": swift, "tune": torchtune, "lmdeploy": lmdeploy,
 }  # fmt: skip
 MODULES: dict[str, ProgramReader] = {
     "trl": trl, "trl.cli": trl, "trl.cli.main": trl, "vllm.entrypoints.openai.api_server": vllm_openai_server,
     "vllm.entrypoints.api_server": vllm_server, "vllm.entrypoints.cli.main": vllm, "trl.scripts.vllm_serve": vllm_server,
     "sglang.launch_server": sglang_server, "llamafactory.cli": llamafactory, _INSIDE: axolotl_train,
-    "swift.cli.main": swift, **{f"trl.scripts.{task}": trl_script(task) for task in _TRL_TASKS},
+    "swift.cli.main": swift, "lmdeploy": lmdeploy, "llama_cpp.server": llama_cpp_server,
+    **{f"trl.scripts.{task}": trl_script(task) for task in _TRL_TASKS},
 }  # fmt: skip

@@ -169,9 +169,21 @@ def test_sglang(tmp_path: Path) -> None:
     assert known(found, "task", "model", "processes", "features") == ("serve", "Qwen/Q", 2, ("tensor-parallel",))
 
 
+def test_lmdeploy(tmp_path: Path) -> None:
+    found = read("lmdeploy serve api_server Qwen/Q --tp 2 --server-port 23333", tmp_path)
+    assert known(found, "task", "model", "processes", "features") == ("serve", "Qwen/Q", 2, ("tensor-parallel",))
+    assert read("lmdeploy lite auto_awq Qwen/Q", tmp_path).workload.task is None
+
+
+def test_the_server_of_llama_cpp_python(tmp_path: Path) -> None:
+    line = "python -m llama_cpp.server --hf_model_repo_id Qwen/Q-GGUF --model '*q8_0.gguf'"
+    assert known(read(line, tmp_path), "task", "model") == ("serve", "Qwen/Q-GGUF")
+
+
 @pytest.mark.parametrize(
     ("command", "parallel"),
     [
+        ("lmdeploy serve api_server Qwen/Q", False),
         ("python -m sglang.launch_server --model-path Qwen/Q --dp 2", False),
         ("python -m sglang.launch_server --model-path Qwen/Q --tp $N", None),
         ("vllm serve Qwen/Q", False),
