@@ -123,12 +123,19 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
-        sides = _Sides(known.package, next((each for each in (sides.asking, sides.owner) if each != known.package), None))
+        sides = _Sides(known.package, _other_side(known.package, sides, error))
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
         return _lacking(known, error, facts, sides.asking)
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _other_side(package: str, sides: _Sides, error: RaisedError) -> str | None:
+    """Return who uses a package by the error: the caller, or what has called code of the package that only passed it on."""
+    before = (_distribution(name) for name in reversed(innermost_packages(error)))
+    using = (sides.asking, sides.owner, *(name for name in before if name != "torch"))
+    return next((name for name in using if name not in (None, package)), None)
 
 
 def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -14,6 +14,7 @@ from compat.errors import InputError
 from compat.formats.described import parse_described
 from compat.model import LAUNCHERS, SYSTEMS
 from compat.syntax.json import line_of, parse_json
+from compat.workload.vocabulary import recognised
 
 KEYS = ("python", "os", "distributions", "accelerators", "driver", "variables", "workload", "name", "version", "source", "kind",
         "features", "processes", "distributions_complete", "compute_capability", "other")  # fmt: skip
@@ -30,6 +31,11 @@ documents = st.recursive(
 version_texts = st.sampled_from(["1.0", "2.6.0+cu124", "0.16.0.dev0", "2025.2.15", "580"])
 
 
+def _is_plain(key: str, word: str) -> bool:
+    """Whether a word is neither another spelling of a known one nor near to one."""
+    return recognised(key, word) == (word, None)
+
+
 @st.composite
 def valid(draw: st.DrawFn) -> dict[str, Any]:
     words = st.text("abcdef-", min_size=1, max_size=6)
@@ -44,11 +50,11 @@ def valid(draw: st.DrawFn) -> dict[str, Any]:
         optional={"name": words, "compute_capability": st.sampled_from(["8.0", "12.1"]), "memory_mib": st.integers(0, 10**6)},
     )
     workload = st.fixed_dictionaries(
-        {"task": words},
+        {"task": words.filter(lambda word: _is_plain("task", word))},
         optional={
             "launcher": st.sampled_from(LAUNCHERS),
             "processes": st.integers(0, 9),
-            "features": st.lists(words),
+            "features": st.lists(words.filter(lambda word: _is_plain("features", word))),
             "features_complete": st.just(True),
         },
     )
