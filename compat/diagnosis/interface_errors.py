@@ -133,9 +133,11 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _other_side(package: str, sides: _Sides, error: RaisedError) -> str | None:
     """Return who uses a package by the error: the caller, or what has called code of the package that only passed it on."""
-    before = (_distribution(name) for name in reversed(innermost_packages(error)))
-    using = (sides.asking, sides.owner, *(name for name in before if name != "torch"))
-    return next((name for name in using if name not in (None, package)), None)
+    caller = calling_package(error)[0]
+    passed_on = caller is not None and _distribution(caller) == package
+    before = (_distribution(name) for name in reversed(innermost_packages(error))) if passed_on else ()
+    using = next((each for each in (sides.asking, sides.owner) if each != package), None)
+    return using or next((name for name in before if name not in ("torch", package)), None)
 
 
 def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
