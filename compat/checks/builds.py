@@ -7,6 +7,7 @@ from compat.checks.torch_build import (
     INDEX,
     Flavour,
     Stack,
+    compiled_anew,
     flavour_of,
     for_another_torch,
     has_cxx11_abi,
@@ -20,6 +21,7 @@ from compat.checks.torch_build import (
 )
 from compat.model import Distribution, Finding, Fix
 from compat.records import replace
+from compat.rules.facts import version_of_wheel
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -71,7 +73,7 @@ def judge(facts: Facts) -> Iterator[Finding]:
 def _tagged(stack: Stack) -> Iterator[Finding]:
     """Wheels whose local version names the torch they were built for, such as flash-attn: ``+cu12torch2.6cxx11abiFALSE``."""
     for each in stack.facts.environment.distributions or ():
-        label = (each.version or "").partition("+")[2] or _label_of_file(each)
+        label = _label(each)
         built = _torch_in(label) if label else ""
         copy = stack.one(each.name) if built else None
         if copy is None or stack.release is None:
@@ -101,7 +103,6 @@ def _unpublished(stack: Stack) -> Iterator[Finding]:
         if copy is None or not wheels or series in wheels or not having:  # of a newer torch than any wheel, all are compiled
             continue
         newer = min((each for each in having if key_of(each) > key_of(copy.version or "0")), key=key_of, default=None)
-        build = f"pip install --no-build-isolation --no-binary {name} --force-reinstall --no-deps {name}=={copy.version}"
         yield Finding(
             rule=f"build-{name}-unpublished",
             origin="build",
@@ -116,7 +117,7 @@ def _unpublished(stack: Stack) -> Iterator[Finding]:
             unknown=(f"build.{name}",),
             fixes=(
                 *((upgrade_to(name, newer, f"has wheels for torch {series}"),) if newer is not None else ()),
-                Fix("source-install", name, "", "compile it for the installed torch", build),
+                compiled_anew(name, f"=={copy.version}"),
             ),
             evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
             here=f"{name} {copy.version}, torch {stack.torch.version}",
@@ -150,25 +151,18 @@ def _of_other_abi(stack: Stack, copy: Distribution, label: str) -> Iterator[Find
         facts=("build",),
         fixes=(
             Fix("source-install", copy.name, "", f"the wheel of the same release whose name has {wanted}"),
-            Fix(
-                "source-install",
-                copy.name,
-                "",
-                "or compile it for the installed torch",
-                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
-            ),
+            compiled_anew(copy.name),
         ),
         evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
         here=f"{copy.name} {copy.version}, {_ABI}{str(mine).upper()}",
     )
 
 
-def _label_of_file(copy: Distribution) -> str:
-    """The local label in the name of the wheel that was installed from an address; the metadata of some wheels lacks it."""
+def _label(copy: Distribution) -> str:
+    """The local label of a wheel: in its version, else in the file's name, since the metadata of some wheels lacks it."""
     source = copy.source
-    file = str(source.details.get("url") or "").rpartition("/")[2] if source is not None and source.kind == "url" else ""
-    parts = file.split("-")
-    return parts[1].replace("%2B", "+").partition("+")[2] if file.endswith(".whl") and len(parts) > 2 else ""
+    of_file = version_of_wheel(source.details.get("url"), copy.name) if source is not None and source.kind == "url" else None
+    return (copy.version or "").partition("+")[2] or (of_file or "").partition("+")[2]
 
 
 def _torch_in(label: str) -> str:

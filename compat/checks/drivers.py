@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_GUIDE = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
+GUIDE = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
 
 
 def judge(stack: Stack) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
         missing=missing,
         unknown=("container",) if rescued else ("build.torch",) if missing else (),
         fixes=tuple(fixes),
-        evidence=(_GUIDE,),
+        evidence=(GUIDE,),
         here=f"torch {stack.torch.version}, driver {stack.facts.environment.driver}",
     )
 
@@ -123,7 +123,7 @@ def _toolkit(stack: Stack, branch: int) -> Iterator[Finding]:
                 command="export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH",
             ),
         ),
-        evidence=(_GUIDE,),
+        evidence=(GUIDE,),
         here=f"driver {stack.facts.environment.driver}, CUDA toolkit {toolkit}",
     )
 

@@ -43,7 +43,12 @@ def fixes_of(group: Group, facts: Facts, asked: Asked) -> tuple[Fix, ...]:
     """Newer releases that no longer share files, if there are, and what to do with these in an environment."""
     kept, reason = _kept(group, facts, asked)
     others = [copy for copy in group.copies if copy is not kept]
-    required = [copy.name for copy in others if copy.name in asked or _required_by(kept, copy)]
+    by_kept = {
+        each.asked
+        for each in requires_among(facts.environment, {copy.name for copy in group.copies})
+        if each.asking == kept.name
+    }
+    required = [copy.name for copy in others if copy.name in asked or copy.name in by_kept]
     again = f'"{kept.name}=={kept.version}"'
     if required or any(each.part for each in group.installs):
         text = f"install {kept.name} last{reason}; {_why_both(required, asked, kept)}"
@@ -61,10 +66,6 @@ def _why_both(required: Sequence[str], asked: Asked, kept: Distribution) -> str:
         return "the rest of the other one stays"
     name = required[0]
     return f"{asked[name][0][0] if name in asked else kept.name} requires {name}"
-
-
-def _required_by(kept: Distribution, other: Distribution) -> bool:
-    return any(line.partition(";")[0].split("=")[0].strip() == other.name for line in kept.requires or ())
 
 
 def _apart(group: Group, asked: Asked, versions: Mapping[str, str | None]) -> Iterator[Fix]:

@@ -210,17 +210,17 @@ def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -
                 "the torch it was compiled for",
                 f'pip install "torch=={public_version(built) if built.count(".") > 1 else built + ".*"}"',
             ),
-            Fix(
-                "source-install",
-                copy.name,
-                "",
-                "compile it for the installed torch",
-                f"pip install --no-build-isolation --no-binary {copy.name} --force-reinstall --no-deps {copy.name}",
-            ),
+            compiled_anew(copy.name),
         ),
         evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
         here=here,
     )
+
+
+def compiled_anew(name: str, spec: str = "") -> Fix:
+    """Compile an extension for the installed torch."""
+    command = f"pip install --no-build-isolation --no-binary {name} --force-reinstall --no-deps {name}{spec}"
+    return Fix("source-install", name, "", "compile it for the installed torch", command)
 
 
 _NEW_ABI = (2, 7)

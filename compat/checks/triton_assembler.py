@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.drivers import driver_branch
+from compat.checks.drivers import GUIDE, driver_branch
 from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import Stack, device_name, name_and_code, own_build
 from compat.model import Distribution, Finding, Fix
@@ -80,7 +80,6 @@ def _of_architecture(stack: Stack, copy: Distribution) -> Iterator[Finding]:
 
 _BLACKWELL = 10
 """Major compute capability from which triton uses its second assembler, where a wheel has one."""
-_COMPATIBILITY = "https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"
 
 
 def _of_driver(stack: Stack, copy: Distribution) -> Iterator[Finding]:
@@ -120,7 +119,7 @@ def _of_driver(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         packages={"triton": copy.version, **users},
         facts=("driver", "accelerators"),
         fixes=fixes,
-        evidence=("https://github.com/pytorch/pytorch/issues/119054", _COMPATIBILITY),
+        evidence=("https://github.com/pytorch/pytorch/issues/119054", GUIDE),
         here=f"triton {copy.version}, {device}",
     )
 

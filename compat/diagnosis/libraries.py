@@ -459,7 +459,6 @@ _READERS = (
     ("Could not load library ", _library),
     ("Could not locate ", _library),
     ("Unable to load any of ", _library),
-    (" is not found or cannot be loaded", _library),
     ("' not found", _system),
     (" not found", _library),
     (" missing", _library),

@@ -231,7 +231,7 @@ def comparable(distribution: Distribution) -> Distribution:
             return distribution
         return replace(distribution, version=None)
     if source is not None and source.kind == "url" and distribution.specifier is None:
-        told = _of_wheel(source.details.get("url"), distribution.name)
+        told = version_of_wheel(source.details.get("url"), distribution.name)
         return distribution if told is None else replace(distribution, version=told)
     pinned = _pinned(distribution.specifier) if source is None or source.kind in ("index", "nightly") else None
     return distribution if pinned is None else replace(distribution, version=pinned, specifier=None)
@@ -251,7 +251,7 @@ def _pinned(specifier: str | None) -> str | None:
         return None
 
 
-def _of_wheel(address: object, name: str) -> str | None:
+def version_of_wheel(address: object, name: str) -> str | None:
     """The version in the file name of a wheel of this distribution; ``None`` if the URL is not one."""
     if not isinstance(address, str) or ".whl" not in address:
         return None

@@ -153,6 +153,15 @@ def test_a_curated_rule_about_the_same_packages_says_more() -> None:
 # --- In files.
 
 
+@pytest.mark.parametrize(
+    "line", ["opencv-python-headless", "opencv-python-headless>=4", 'opencv-python-headless>4; python_version>"3"']
+)
+def test_what_the_kept_one_requires_is_not_taken_away(line: str) -> None:
+    finding = found(*OPENCV, "x==1", requires={"x": ("opencv-python",), "opencv-python": (line,)})["overwritten-cv2"]
+    assert [fix.kind for fix in finding.fixes][-1] == "config"
+    assert finding.fixes[-1].text.endswith("opencv-python requires opencv-python-headless")
+
+
 def test_a_line_of_a_requirements_file_is_left_out() -> None:
     finding = listed("requirements", "\n".join(ONNX), accelerators=A100)["overwritten-onnxruntime"]
     assert [(fix.package, fix.command) for fix in finding.fixes] == [("onnxruntime", None)]

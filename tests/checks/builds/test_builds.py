@@ -188,50 +188,6 @@ def test_wheels_that_do_not_belong_together(distributions: tuple[str, ...], rule
     assert found(*distributions)[rule].verdict == "hit"
 
 
-FLASH = "https://index.example/v2.7.4.post1/flash_attn-2.7.4.post1%2Bcu12torch{torch}cxx11abi{abi}-cp310-cp310-linux_x86_64.whl"
-
-
-@pytest.mark.parametrize(
-    ("torch", "built", "abi", "rule"),
-    [
-        ("2.6.0+cu124", "2.6", "TRUE", "build-flash-attn-abi"),
-        ("2.6.0+cu124", "2.6", "FALSE", None),
-        ("2.6.0+cu126", "2.6", "FALSE", "build-flash-attn-abi"),  # the one build of 2.6 with the C++11 ABI
-        ("2.7.1+cu128", "2.7", "FALSE", "build-flash-attn-abi"),
-        ("2.6.0+cu124", "2.5", "FALSE", "build-flash-attn-torch"),
-    ],
-)
-def test_the_name_of_a_wheel_from_an_address_tells_its_torch_and_its_abi(
-    torch: str, built: str, abi: str, rule: str | None
-) -> None:
-    source = Source("url", {"url": FLASH.format(torch=built, abi=abi)})
-    copies = (Distribution("torch", torch), Distribution("flash-attn", "2.7.4.post1", source=source))
-    findings = list(builds.judge(Facts(Environment(os="linux", distributions=copies))))
-    assert [each.rule for each in findings if each.verdict == "hit"] == ([] if rule is None else [rule])
-
-
-def test_the_abi_of_a_torch_without_a_label_and_of_an_own_build_is_not_known() -> None:
-    flash = "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiTRUE"
-    assert found("torch==2.6.0", flash)["build-flash-attn-abi"].verdict == "possible"
-    assert found("torch==2.6.0", flash, source="directory") == {}
-    assert found("torch==2.6.0+cu124", flash, machine="aarch64") == {}
-
-
-@pytest.mark.parametrize(
-    ("torch", "flash", "source", "spec"),
-    [
-        ("2.7.0+cu128", "2.7.4.post1", None, ">=2.8.0"),
-        ("2.6.0+cu124", "2.7.4.post1", None, ""),  # one of its wheels is for this torch
-        ("2.7.0+cu128", "2.7.4.post1", "index", ""),  # compiled by the installer
-    ],
-)
-def test_an_extension_without_a_wheel_for_the_torch(torch: str, flash: str, source: str | None, spec: str) -> None:
-    finding = found(f"torch=={torch}", f"flash-attn=={flash}", source=source).get("build-flash-attn-unpublished")
-    assert (finding is not None) is bool(spec)
-    if finding is not None:
-        assert (finding.verdict, finding.unknown, finding.fixes[0].spec) == ("possible", ("build.flash-attn",), spec)
-
-
 def test_a_report_may_leave_out_the_label_of_a_build_for_another_cuda() -> None:
     versions = "torch==2.11.0+cu129", "vllm==0.21.0"
     assert found(*versions, source="index")["build-vllm-cuda"].verdict == "hit"
