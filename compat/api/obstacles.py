@@ -9,7 +9,6 @@ comes first; what then remains is planned for as usual.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, product
 
@@ -23,6 +22,7 @@ from compat.checks.torch_build import image_of
 from compat.checks.torch_variants import LAST, is_of_channel
 from compat.checks.unresolvable import Contradiction, contradictions
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
+from compat.formats.docker.image_names import image_names, with_image
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import Entry, Listing
@@ -248,7 +248,8 @@ def on_newer_pythons_of(case: Case, planner: Planner, left: Sequence[Finding]) -
     if case.file is None or case.environment.python is None or planner.means.is_late():
         return
     here = series_of(case.environment.python)
-    for image in dict.fromkeys(each.decode(errors="replace") for each in _IMAGES.findall(read_content(case.file))):
+    names = image_names(case.file, read_content(case.file), dockerfile=_is_dockerfile(case))
+    for image in dict.fromkeys(each.text for each in names):
         if series_of(python_of(image) or "") != here:
             continue
         for better, python in islice(_with_newer_python(image, here), _MOST_PYTHONS):
@@ -257,7 +258,8 @@ def on_newer_pythons_of(case: Case, planner: Planner, left: Sequence[Finding]) -
                 yield found
 
 
-_IMAGES = re.compile(rb"^\s*(?:-\s+)?(?:FROM|image:|container:)\s+(?:--\S+\s+)*[\"']?([^\s\"']+)", re.MULTILINE | re.IGNORECASE)
+def _is_dockerfile(case: Case) -> bool:
+    return case.listing is not None and case.listing.kind == "dockerfile"
 
 
 def _with_newer_python(image: str, python: str) -> Iterator[tuple[str, str]]:
@@ -278,7 +280,7 @@ def _on_tag(
     if case.file is None:
         return None
     content = read_content(case.file)
-    after = _with_tag(content, image, better)
+    after = with_image(case.file, content, image, better, dockerfile=_is_dockerfile(case))
     if after is None:
         return None
     edit = Edit(case.file, content, after)
@@ -312,13 +314,3 @@ def _on(context: Environment, case: Case) -> Case:
     if there.glibc != here.glibc:
         told = tuple(f"glibc {there.glibc}" if each.startswith("glibc ") else each for each in told)
     return replace(case, environment=there, told=told)
-
-
-def _with_tag(content: bytes, image: str, better: str) -> bytes | None:
-    """The content of a file with another tag of an image, which is spelled out, or has its tag in one assignment."""
-    whole = re.compile(rb"(?<![\w./:@-])" + re.escape(image.encode()) + rb"(?![\w.:@-])")
-    if whole.search(content):
-        return whole.sub(better.encode(), content)
-    tag, other = (name_and_tag(each)[1].encode() for each in (image, better))
-    assigned = re.compile(rb"(?<==)([\"']?)" + re.escape(tag) + rb"(?![\w.-])")
-    return assigned.sub(rb"\g<1>" + other, content) if tag and len(assigned.findall(content)) == 1 else None

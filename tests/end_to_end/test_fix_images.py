@@ -151,6 +151,24 @@ def test_an_error_that_only_releases_for_a_newer_python_fix_moves_the_image(comp
     assert path.read_text() == OLD_PYTHON.format("torch==2.8.0").replace("ubuntu20.04", "ubuntu22.04")
 
 
+def test_the_image_with_a_newer_python_may_be_made_of_arguments(compat: Run, tmp_path: Path) -> None:
+    cuda = {"wheel_tags": ("cp38-cp38-manylinux_2_28_x86_64",), "requires_python": ">=3.8"}
+    packages = {
+        "torch": {
+            "2.4.1": release("2024-09-04") | cuda,
+            "2.8.0": release("2025-08-06", wheel_tags=("cp310-cp310-manylinux_2_28_x86_64",)),
+        },
+    }
+    text = "ARG CUDA=11.8.0\nARG BASE=nvidia/cuda:${{CUDA}}-devel-ubuntu{}\nFROM ${{BASE}} AS base\n"
+    text += "RUN apt-get update && apt-get install -y python3-pip\nFROM base\nRUN pip3 install torch=={}\n"
+    path = tmp_path / "Dockerfile"
+    path.write_text(text.format("20.04", "2.4.1"))
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--any-age", "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text() == text.format("22.04", "2.8.0")
+
+
 def test_what_an_image_has_in_an_unknown_release_is_not_asked_of_the_index(compat: Run, tmp_path: Path) -> None:
     """The tag names transformer-engine 1.7, which is built for the image and on no index."""
     path = tmp_path / "Dockerfile"

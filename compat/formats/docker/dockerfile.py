@@ -176,7 +176,7 @@ class _Reader:
             if options.get("type", "bind") != "bind" or "from" in options:
                 continue
             target = options.get("target") or options.get("dst") or options.get("destination") or "."
-            source = options.get("source") or options.get("src") or "."
+            source = _in_context(options.get("source") or options.get("src") or ".")
             self.context.add_sources([source])
             found.append(Copied((substituted(source, stage.known()),), stage.files.place(substituted(target, stage.known()))))
         return found
@@ -196,7 +196,7 @@ class _Reader:
         if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
             # FROM scratch with the repository itself is a placeholder for a build context
             stage.files.copies.append(Copied((".",), place))
-        here = tuple(source for source in sources if "://" not in source)
+        here = tuple(_in_context(source) for source in sources if "://" not in source)
         if here:
             self.context.add_sources(here)
             stage.files.copies.append(Copied(here, place))
@@ -278,6 +278,14 @@ def _started(instruction: Instruction) -> tuple[str, ...] | None:
     if instruction.words is not None:
         return instruction.words or None
     return ("sh", "-c", instruction.text)
+
+
+def _in_context(source: str) -> str:
+    """Return a path without leading ``../``, which BuildKit drops: nothing above the context is reachable."""
+    parts = source.lstrip("/").split("/")
+    while parts and parts[0] in (".", ".."):
+        parts = parts[1:]
+    return "/".join(parts) or "."
 
 
 def _contains(folder: str, file: str) -> bool:

@@ -159,6 +159,7 @@ def test_requirements_of_the_build_context(project: Path) -> None:
         "COPY requirements.txt /tmp/\nRUN pip install -r /tmp/requirements.txt",
         "COPY requirements.txt /tmp/r.txt\nRUN cd /tmp && pip install -r r.txt",
         "COPY require*.txt pins.txt /tmp/\nRUN pip install -r /tmp/requirements.txt",
+        "COPY ../requirements.txt ./\nRUN pip install -r requirements.txt",
         "ADD ./ /src\nWORKDIR /src/docker\nRUN pip install -r ../requirements.txt",
         "RUN --mount=type=bind,source=requirements.txt,target=/r.txt pip install -r /r.txt",
         "COPY <<EOF /r.txt\ntorch==2.6.0\naccelerate\nEOF\nRUN pip install -r /r.txt",
