@@ -9,6 +9,7 @@ from compat.api.commands import Options
 from compat.api.report import apply_target, chosen_targets, config_of, in_force, requested_of
 from compat.checks import named_devices
 from compat.checks.choices import Requested, one_by_one
+from compat.checks.notebook_python import with_possible_python
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.project.config import ProjectConfig, Target
@@ -190,7 +191,7 @@ def _of_file(
     if len(listings) > 1 and part is None:
         names = ", ".join(each.label or each.file for each in listings)
         raise InputError(f"contains several environments ({names}): expected one", path)
-    listing = listings[part or 0]
+    listing = with_possible_python(listings[part or 0])
     target = _one_target(options, config)
     known, told = _told_of(listing.context, target, options)
     notes = tuple(dict.fromkeys((*listing.notes, *listing.unread, *told)))

@@ -222,8 +222,10 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
     from compat.checks import unresolvable
+    from compat.checks.notebook_python import with_possible_python
     from compat.checks.selections import judged_listing, to_environment
 
+    listing = with_possible_python(listing)
     known, notes = apply_target(listing.context, target, options)
     known, more = named_devices(known)
     asked = requested_of(target, options)
