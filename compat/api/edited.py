@@ -72,7 +72,9 @@ def written_for(case: Case, plan: Plan) -> Written:
     except InputError:  # a lock file that can only be generated from its source, which is missing
         to_run = partial(commands_for, None, python=case.interpreter, architectures=architectures)
         commands = to_run(run)
-    own = case.listing is not None and case.listing.kind == "environment.yml"  # whose commands install it in the environment
+    elsewhere = file is not None and format_of(file, read_content(file)).installs_elsewhere
+    # the commands of a conda file install torch in its environment
+    own = elsewhere or (case.listing is not None and case.listing.kind == "environment.yml")
     torch = [each for each in changes if each.name == "torch"]
     if plan.compiled and torch and not own:  # what they are compiled against
         first = commands_for(None, torch, python=case.interpreter).install
@@ -82,7 +84,7 @@ def written_for(case: Case, plan: Plan) -> Written:
         commands = replace(commands, rollback=to_run(moved).rollback)
     if file is None and any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
         commands = replace(commands, rollback=())  # pip does not bring back what conda has installed
-    if plan.rebuilt:
+    if plan.rebuilt and not elsewhere:
         again = commands_for(None, plan.rebuilt, python=case.interpreter, architectures=architectures).install
         back = (*commands.rollback, *again) if commands.rollback else ()
         commands = replace(commands, install=(*commands.install, *again), rollback=back)

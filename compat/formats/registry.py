@@ -66,6 +66,11 @@ class Format:
     by_hand: ClassVar[str | None] = None
     """What to do instead if the file cannot be edited."""
 
+    @property
+    def installs_elsewhere(self) -> bool:
+        """Whether ``apply`` installs in an image or an environment of its own, which has none of the shell's variables."""
+        return bool(self.apply) and not self.apply.startswith("bash ")
+
     def decode(self, path: str, content: bytes) -> str:
         """Return the text of a file; :class:`InputError` if it cannot be decoded."""
         if b"\0" in content:  # another encoding, or no text: words with NUL bytes between them would match nothing

@@ -24,7 +24,7 @@ from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.installs.unread import is_shell_script, made_commands, mentions_install, unread_install
-from compat.formats.installs.words import AT_RUN_TIME, Command, Line
+from compat.formats.installs.words import AT_RUN_TIME, COMPILED_AT_INSTALL, Command, Line
 from compat.formats.listing import Branch, Entry
 from compat.formats.pins import pins_of
 from compat.formats.registry import PROGRAMS
@@ -227,8 +227,6 @@ class Stage:
 _RELEVANT = ("pip", "uv", "conda", "mamba", *PROGRAMS, "setup.py", "apt", "yum", "dnf", ".sh", "make")
 """A RUN without any of these installs nothing relevant."""
 _BRANCHES = ("if", "case", "elif", "else", "then")
-COMPILED_AT_INSTALL = ("flash-attn", "mamba-ssm", "causal-conv1d")
-"""Distributions without wheels on the index, whose setup.py fails without a CUDA compiler: all releases of 2026 and before."""
 _OTHER_SOURCES = ("-f", "-i", "--find-links", "--index-url", "--extra-index-url", "--index", "--default-index")
 """Options that name where wheels may be that the index does not have."""
 _SYSTEM = ("apt", "apt-get", "yum", "dnf", "microdnf")

@@ -157,7 +157,7 @@ def commands_for(
     content = read_content(path)
     form = format_of(path, content)
     found = form.commands(path, content, wanted, pip)
-    built = pip.variables() if any(change.is_built for change in wanted) else ""
+    built = pip.variables() if any(change.is_built for change in wanted) and not form.installs_elsewhere else ""
     install = tuple(f"{built}{line}" for line in found.install) or here
     if not all(line.startswith(pip.start("install")) for line in found.install):  # another tool, which would undo what pip does
         others = " and its source" if form.sources else " and its lock file" if found.lock else ""

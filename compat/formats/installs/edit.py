@@ -25,7 +25,7 @@ from compat.formats.edit.dispatch import edits_for, of_included, problem_of
 from compat.formats.edit.files import Edit, Mapped, Replacement, encoding_of, line_at, replaced
 from compat.formats.installs.command import install_of
 from compat.formats.installs.variables import Variables, references
-from compat.formats.installs.words import Install, Operand
+from compat.formats.installs.words import COMPILED_AT_INSTALL, Install, Operand
 from compat.formats.listing import Listing
 from compat.formats.registry import Format
 from compat.records import record
@@ -179,6 +179,15 @@ class InstallScript:
             return
         # a release cannot be editable
         self._put(place, place.word.start if change.is_direct_url else place.command.words[place.first].start, new)
+        if change.name in COMPILED_AT_INSTALL and ".whl" in value and not change.is_direct_url:
+            self._without_isolation(place.command)
+
+    def _without_isolation(self, command: EditedCommand) -> None:
+        """Let a command build with the torch that is installed, in place of a wheel that was built for another one."""
+        stated = any(word.value.startswith("--no-build-isolation") for word in command.words)
+        if command.install.manager in ("pip", "uv") and not command.json and not stated:
+            at = self._end(command)
+            self.replacements.append((at, at, " --no-build-isolation"))
 
     def _by_variable(self, place: _Place, change: Change) -> bool:
         """Change the variable that holds the version, or its default; return whether that was possible."""

@@ -18,6 +18,10 @@ _ON_PYTORCH_INDEX = frozenset((
 ))  # fmt: skip
 """Distributions of which that index has builds for one CUDA release each."""
 
+COMPILED_AT_INSTALL = ("flash-attn", "mamba-ssm", "causal-conv1d")
+"""Distributions without wheels on the index, whose setup.py imports torch and fails without a CUDA compiler: all releases
+of 2026 and before."""
+
 
 @record(frozen=True)
 class LockInstall:

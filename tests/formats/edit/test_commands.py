@@ -52,6 +52,16 @@ def test_source_installs_come_last_and_for_the_right_architectures() -> None:
     assert found.rollback == ('python -m pip install "trl==1" "flash-attn==2.7" "torch==1"',)
 
 
+def test_an_image_has_none_of_the_variables_of_the_shell(tmp_path: Path) -> None:
+    built = Change("flash-attn", "2.7", "2.8", Source("index", {"build": True}))
+    for name, text, command in (
+        ("Dockerfile", "FROM x\n", f"docker build --file {tmp_path}/Dockerfile {tmp_path}"),
+        ("a.sh", "pip install flash-attn==2.7\n", f'TORCH_CUDA_ARCH_LIST="9.0" bash {tmp_path}/a.sh'),
+    ):
+        (tmp_path / name).write_text(text)
+        assert commands_for(str(tmp_path / name), [built], architectures=("9.0",)).install == (command,)
+
+
 def test_what_violates_a_requirement_is_installed_on_its_own() -> None:
     found = commands_for(None, [Change("vllm", "1", "2"), Change("torch", "1", "2", override=True)])
     assert found.install == ('uv pip install "vllm==2"', 'uv pip install --no-deps "torch==2"')

@@ -38,6 +38,22 @@ def test_a_script_for_another_machine_is_left_alone(program: str, edited: Edited
     assert edited("setup.sh", f"pip install torch==2.5.1\n{other}", TORCH) == f"pip install torch==2.6.0\n{other}"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "added"),
+    [
+        ("a.sh", "pip install {} && python train.py\n", " --no-build-isolation"),
+        ("Dockerfile", "FROM x\nRUN uv pip install --system {}\n", " --no-build-isolation"),
+        ("Dockerfile", "FROM x\nRUN pip install --no-build-isolation {}\n", ""),
+    ],
+)
+def test_a_release_that_is_compiled_in_place_of_a_wheel_sees_the_installed_torch(
+    name: str, text: str, added: str, edited: Edited
+) -> None:
+    wheel = "https://host.example/v2.5.8/flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"
+    flash = Change("flash-attn", "2.5.8+cu122torch2.3cxx11abiFALSE", "2.8.3", before_source=Source("url", {"url": wheel}))
+    assert edited(name, text.format(wheel), flash) == text.format(f"flash-attn==2.8.3{added}")
+
+
 def test_a_redirection_is_no_requirement(edited: Edited) -> None:
     text = "pip install torch==2.5.1 2>&1 | tee log\nuv pip uninstall xformers 2>/dev/null\n"
     assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
