@@ -14,7 +14,7 @@ sys.path.insert(0, ROOT)
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.diagnosis import symptoms  # noqa: E402
 from compat.files import sealed  # noqa: E402
-from compat.interfaces import announced, guards, imports, messages, refusals, rows, table  # noqa: E402
+from compat.interfaces import announced, guards, homes, imports, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
@@ -58,6 +58,8 @@ def _copy_surface(source: str, target: str) -> None:
     if found is not None:
         names.append("at_once.bin")
         _write(os.path.join(target, "at_once.bin"), imports.packed_at_once(found))
+    _write(homes.FILE, homes.packed())
+    names.append(os.path.basename(homes.FILE))
     _without_others(target, names)
 
 

@@ -6,7 +6,6 @@ package. An error can: then the releases that show it are those to move to.
 
 from __future__ import annotations
 
-import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from compat.checks.code import releases
 from compat.checks.fix_commands import by_pip
 from compat.interfaces.announced import is_telling
 from compat.interfaces.at_once import place_of
+from compat.interfaces.homes import public_homes
 from compat.interfaces.needs import Need
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import open_table, tracked
@@ -117,8 +117,6 @@ OF_TORCH = (
     "torch.utils.checkpoint", "torch.amp", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
 )  # fmt: skip
 """Modules of torch whose classes and functions appear in errors without the module's name; asked after all others."""
-_DEPTH = 1
-"""Dots in the name of a module that users import from."""
 _SHORT = 3
 """Letters of a word that too many names begin with."""
 _SHORT_NAMES = {"FSDP": "FullyShardedDataParallel", "DDP": "DistributedDataParallel"}
@@ -148,19 +146,6 @@ def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = (),
             yield module
     if anywhere and not met and not modules and is_telling(name):
         yield from public_homes(name)
-
-
-@functools.cache
-def public_homes(name: str) -> tuple[str, ...]:
-    """Return the public modules with a name, if they are all in one package; all tables are read."""
-    found: dict[str, list[str]] = {}
-    for top, package in tracked().items():
-        table = open_table(package)
-        modules = table.modules() if table is not None else ()
-        near = (each for each in modules if each.partition(".")[0] == top and each.count(".") <= _DEPTH and "._" not in each)
-        found.setdefault(package, []).extend(each for each in near if table is not None and name in table.names_in(each))
-    homes = [sorted(each, key=lambda module: (module.count("."), module)) for each in found.values() if each]
-    return tuple(homes[0]) if len(homes) == 1 else ()
 
 
 def model_modules(name: str) -> Iterator[str]:
