@@ -165,7 +165,6 @@ def repaired(
     after = None
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = leaner(case, plan, planner)
-        plan, after = ranged(case, plan, after, planner)
     written = written_for(case, plan)
     seen = {key_of(each) for each in errors}
     rounds = _ROUNDS
@@ -188,7 +187,7 @@ def repaired(
         errors += tuple(each for each in new if key_of(each) not in seen and _held_before(each, case))
         seen |= {key_of(each) for each in new}
         rounds -= 1
-        if held := drifted(case, plan, after, new):
+        if held := drifted(case, plan, after, new, planner):
             plan, after = with_pins(plan, held), None
             written = written_for(case, plan)
             continue
@@ -205,7 +204,7 @@ def repaired(
             break
         plan, after = joined(plan, more), None
         written = written_for(case, plan)
-    return Repair(case, errors, plan, written if plan.stands else Written())
+    return Repair(case, errors, *(ranged(case, plan, written, after, planner) if plan.stands else (plan, Written())))
 
 
 def _in_the_way(plan: Plan, planner: Planner) -> frozenset[str]:

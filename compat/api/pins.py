@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from compat.api.case import Case
-from compat.api.edited import as_written, written_for
+from compat.api.edited import Written, as_written, written_for
 from compat.formats.edit.changes import Change
 from compat.formats.registry import read_content
+from compat.formats.specifiers import raised
 from compat.model import Finding
 from compat.records import replace
 from compat.repair.plan import Plan, cost_of
@@ -47,36 +48,70 @@ def leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]
     return as_installed(case, replace(plan, along=(plan.along | unpinned) - pinned), after), after
 
 
-def ranged(case: Case, plan: Plan, after: Case | None, planner: Planner) -> tuple[Plan, Case | None]:
-    """The plan with upper bounds (``pyarrow<26``) for what the file states without a pin, if uv resolves them to the same
-    releases: all of them, else those that do one by one.
+def ranged(case: Case, plan: Plan, written: Written, after: Case | None, planner: Planner) -> tuple[Plan, Written]:
+    """The plan and its edits with bounds for what the file does not pin: upper ones for what goes back or is added
+    (``pyarrow<26``), and for newer releases the bound that the file states, moved (``transformers<4.56``), or a lower one.
 
-    With the case of the edited file, if it was read.
+    ``after`` is the case of the edited file. All bounds are written, or those with which, one by one, uv takes the releases of
+    the plan, or newer ones that a range admits, without an error.
     """
-    assert case.listing is not None
-    older = [
-        each for each in plan.changes
-        if each.before is not None and each.after is not None and each.name not in plan.along and not case.listed.get(each.name)
-        and each.source is None and each.before_source is None and key_of_version(each.after) < key_of_version(each.before)
-        and all(satisfies(each.after, need.specifier) for need in case.asked if need.name == each.name)
-    ]  # fmt: skip
     late = planner.means.is_late
-    if not older or case.resolves is not True or late(_MORE) or case.file is None or b"--hash" in read_content(case.file):
-        return plan, after
-    after = after or as_written(case, plan, written_for(case, plan), planner)
-    limits = {each.name: limit for each in older if (limit := planner.limit(each.name, each.after or ""))}
+    limits = {} if case.whole or case.resolves is not True or written.locked else _limits(case, plan, planner)
+    if after is None or not limits or late(_MORE) or case.file is None or b"--hash" in read_content(case.file):
+        return plan, written
     every = frozenset(limits)
     for names in (every, *(frozenset({each}) for each in sorted(limits) if len(limits) > 1)):
-        if late(_MORE) or not names:
+        if late(_MORE):
             break
-        changes = (replace(each, limit=limits[each.name]) if each.name in names else each for each in plan.changes)
-        loose = replace(plan, changes=tuple(changes))
-        other = as_written(case, loose, written_for(case, loose), planner)
-        if other.resolves and _versions(other) == _versions(after):
-            plan, after = loose, other
-            if names == every:
-                break
-    return plan, after
+        changes = tuple(replace(each, limit=limits[each.name]) if each.name in names else each for each in plan.changes)
+        loose = replace(plan, changes=changes)
+        edits = written_for(case, loose)
+        other = as_written(case, loose, edits, planner)
+        if not other.resolves or edits.refused or not _takes(other, loose, after, planner, case):
+            continue
+        now = _versions(other)
+        changes = tuple(replace(each, after=now[each.name]) if _is_raised(each) else each for each in changes)
+        plan, written, after = as_installed(case, replace(plan, changes=changes), other), edits, other
+        if names == every:
+            break
+    return plan, written
+
+
+def _limits(case: Case, plan: Plan, planner: Planner) -> dict[str, str]:
+    """The bounds of the changed packages that the file does not pin, by name."""
+    found = {}
+    for each in plan.changes:
+        ordinary = each.source is None and each.before_source is None and each.name not in plan.along and not each.limit
+        pinned = case.listed.get(each.name, False) or (each.before is None and each.name in case.listed)
+        if each.after is None or not ordinary or pinned:
+            continue
+        stated = {need.specifier for need in case.asked if need.name == each.name}
+        if each.before is not None and key_of_version(each.after) > key_of_version(each.before):
+            found[each.name] = raised(stated.pop(), each.after) if len(stated) == 1 else ""
+        elif all(satisfies(each.after, specifier) for specifier in stated):
+            found[each.name] = planner.limit(each.name, each.after)
+    return {name: limit for name, limit in found.items() if limit}
+
+
+def _is_raised(change: Change) -> bool:
+    """Whether a bound of a change admits newer releases than the planned one."""
+    moved_on = change.before is not None and key_of_version(change.after or "0") > key_of_version(change.before)
+    return bool(change.limit) and moved_on
+
+
+def _takes(other: Case, plan: Plan, after: Case, planner: Planner, case: Case) -> bool:
+    """Whether uv takes the releases of a plan: others only if a bound admits newer ones, and then without an error."""
+    there, now = _versions(after), _versions(other)
+    moving = {each.name for each in plan.changes if _is_raised(each)}
+    if not moving:
+        return there == now
+    if any(key_of_version(now.get(each, "0")) < key_of_version(there[each]) for each in moving if each in there):
+        return False
+    named = {each.name for each in plan.changes if each.name not in plan.along} - moving
+    if any(there.get(each) != now.get(each) for each in named):
+        return False
+    found = findings(other.environment, planner.means.matrix, case.ignored, case.known)
+    return not plan.not_left(to_fix(found, planner.problem.policy))
 
 
 def _unpinned(case: Case, plan: Plan, planner: Planner) -> frozenset[str]:
@@ -128,8 +163,8 @@ def _locked_versions(case: Case) -> dict[str, str]:
     return {name: next(iter(versions)) for name, versions in found.items() if len(versions) == 1}
 
 
-def drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding]) -> tuple[Change, ...]:
-    """Pins of the plan's own releases, where errors of the edited file are only about others that uv chooses for it.
+def drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding], planner: Planner) -> tuple[Change, ...]:
+    """Pins, or upper bounds, of the plan's own releases, where errors of the edited file are only about others that uv chooses.
 
     A range may admit releases of years, and uv may go back through all of them for what the plan has pinned.
     """
@@ -137,13 +172,14 @@ def drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding]) -> tupl
         return ()
     there, now = _versions(case), _versions(after)
     named = {each.name for each in plan.changes if each.name not in plan.along}
-    found = {name: plan.chosen[name] for each in new for name in each.packages if name in plan.chosen and name not in named}
+    whys = {name: f"{each.title} ({each.rule})" for each in reversed(tuple(new)) for name in each.packages}
+    found = {name: plan.chosen[name] for name in whys if name in plan.chosen and name not in named}
     moved = [name for name, each in found.items() if each.source is None and now.get(name, each.version) != each.version]
     listed = [name for name in moved if name in case.listed]  # which bring along what they require
     return tuple(
         Change(
-            name, there.get(name), found[name].version, why=f"an installer would take {name} {now[name]}",
-            direct=name in (case.direct or ()), held=there.get(name) == found[name].version,
+            name, there.get(name), version := found[name].version, why=whys[name], direct=name in (case.direct or ()),
+            held=there.get(name) == version, limit="" if name in case.listed else planner.limit(name, version),
         )
         for name in sorted(listed or moved)
     )  # fmt: skip

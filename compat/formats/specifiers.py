@@ -155,19 +155,44 @@ def is_pinned(clauses: str) -> bool:
 
 
 def limited(clauses: str, limit: str) -> str:
-    """Return a range with an upper bound (``<26``) in place of its own."""
+    """Return a range with other bounds (``<26``, ``>=0.18.0,<0.19``) in place of its own in their directions."""
     core = clauses.strip().strip("()")
-    kept = [part for part in core.split(",") if part and ((at := _CLAUSE.fullmatch(part)) is None or at[1] not in ("<", "<="))]
+    signs = {bound[0] for bound in limit.split(",")}
+    kept = [part for part in core.split(",") if part and ((at := _CLAUSE.fullmatch(part)) is None or at[1][0] not in signs)]
     text = ",".join((*kept, limit))
     return f"{clauses[: len(clauses) - len(clauses.lstrip())]}{f'({text})' if clauses.strip().startswith('(') else text}"
 
 
-def limited_poetry(constraint: str | None, limit: str) -> str | None:
-    """Return a constraint of Poetry with an upper bound in place of its own; ``None`` for one release, or alternatives."""
+def raised(clauses: str, after: str) -> str:
+    """Return the bounds with which a range takes a newer release, in its own form: ``>=4.40,<4.48`` becomes ``>=4.55.2,<4.56``.
+
+    A range that admits the release gets it as its lower bound; "" if it is not only an upper bound that excludes it.
+    """
+    parts = [_CLAUSE.fullmatch(part) for part in clauses.strip().strip("()").split(",") if part]
+    refusing = [part for part in parts if part is None or not admits(part[0], after)]
+    floor = f">={public(after)}"
+    if not refusing:
+        return floor
+    if len(refusing) > 1 or (bound := refusing[0]) is None or bound[1] not in ("<", "<="):
+        return ""
+    lead = f"{floor}," if any(part is not None and part[1] in (">", ">=") for part in parts) else ""
+    if bound[1] == "<=":
+        return f"{lead}<={public(after)}"
+    release = re.match(r"[\d.]*\d", public(after))
+    kept = ([] if release is None else release[0].split("."))[: len(re.sub(r"(\.0)+$", "", bound[2]).split("."))]
+    return f"{lead}<{'.'.join((*kept[:-1], str(int(kept[-1]) + 1)))}" if kept else ""
+
+
+def limited_poetry(constraint: str | None, limit: str, after: str) -> str | None:
+    """Return a constraint of Poetry with another bound in place of its own.
+
+    ``None`` for one release and for alternatives, and if it would not admit the release ``after``.
+    """
     text = (constraint or "*").strip()
     if "|" in text or is_pinned(text) or is_version(text.lstrip("= ")):
         return None
-    return limited("" if text == "*" else text, limit)
+    found = limited("" if text == "*" else text, limit)
+    return found if matcher(found)(after) else None
 
 
 def admits(clauses: str, version: str) -> bool:

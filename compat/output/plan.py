@@ -202,7 +202,7 @@ def checked_by(plan: Plan) -> str:
 def move(change: Change) -> str:
     """Return ``0.14.0 → 0.16.0``, with the source of the release unless it is the default index."""
     if change.held:
-        return f"{change.after} (pinned)"
+        return f"{change.after} (kept by {change.limit})" if change.limit else f"{change.after} (pinned)"
     text = f"{change.before or '—'} → {change.after or 'removed'}"
     if change.source is None:
         return text

@@ -34,7 +34,7 @@ class Change:
     file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
     environments of the file is installed by (``None``: all), ``left_out`` the extras and groups whose requirements stay because
     they are for other GPUs. ``held``: it stays, but the file has to say so, as an installer would take another one.
-    ``limit`` is the upper bound (``<26``) with which an installer takes the planned release, for a file that states no pin.
+    ``limit`` is the bound (``<26``, ``>=2.14.7``) with which an installer takes it, for a file that states no pin.
     """
 
     name: str

@@ -297,7 +297,7 @@ class PoetryItem:
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
-        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit)) is not None:
+        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit, change.after)) is not None:
             return bound
         return change.after if old is None else changed_poetry(old, change.before, change.after, how)
 
@@ -356,7 +356,7 @@ class ClauseItem(PoetryItem):
 
     def changed_constraint(self, old: str | None, change: Change, how: str) -> str:
         assert change.after is not None
-        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit)) is not None:
+        if change.limit and how == EXACT and (bound := limited_poetry(old, change.limit, change.after)) is not None:
             return bound
         return changed("" if old in (None, "*") else str(old), change.before, change.after, how) or "*"
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from compat.formats.specifiers import ADMIT, EXACT, RANGE, admits, changed, changed_poetry, is_pinned, limited, limited_poetry
+from compat.formats.specifiers import (
+    ADMIT,
+    EXACT,
+    RANGE,
+    admits,
+    changed,
+    changed_poetry,
+    is_pinned,
+    limited,
+    limited_poetry,
+    raised,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +94,23 @@ def test_an_upper_bound_takes_the_place_of_another_one(clauses: str, after: str)
     ("constraint", "after"),
     [
         (None, "<2"), ("*", "<2"), ("^1.24", "^1.24,<2"), (">=1.24,<3", ">=1.24,<2"), ("1.26.4", None), ("==1.26.4", None),
-        ("= 1.26.4", None), ("^1.24 || ^2.0", None),
+        ("= 1.26.4", None), ("^1.24 || ^2.0", None), ("^2.0", None),
     ],
 )  # fmt: skip
 def test_a_bound_in_the_notation_of_poetry(constraint: str | None, after: str | None) -> None:
-    assert limited_poetry(constraint, "<2") == after
+    assert limited_poetry(constraint, "<2", "1.26.4") == after
+
+
+@pytest.mark.parametrize(
+    ("clauses", "after", "bounds"),
+    [
+        ("", "2.14.7", ">=2.14.7"), (">=2.14", "2.14.7", ">=2.14.7"), ("<4.48", "4.55.2", "<4.56"), ("<=0.6.3", "0.11.0", "<=0.11.0"),
+        ("<4.48.0", "4.55.2", "<4.56"), ("<4.48.1", "4.55.2", "<4.55.3"), ("<5", "5.1.0", "<6"), ("(<5)", "5.1.0", "<6"),
+        (">=0.17, <0.18", "0.18.0", ">=0.18.0,<0.19"), ("<4.48", "4.55.0.post1", "<4.56"), ("<2.7.1", "2.8", "<2.9"),
+        ("==4.47.*", "4.55.2", ""), ("~=4.47.1", "4.55.2", ""), ("<4,!=4.55.2", "4.55.2", ""), ("<4", "4.0.0+cu128", "<5"),
+    ],
+)  # fmt: skip
+def test_a_range_moves_to_a_newer_release_in_its_own_form(clauses: str, after: str, bounds: str) -> None:
+    assert raised(clauses, after) == bounds
+    if bounds:
+        assert admits(limited(clauses, bounds), after.partition("+")[0])
