@@ -96,6 +96,8 @@ class _Lines:
             if below is None:
                 below = table[part] = {}
             table = below[-1] if isinstance(below, list) else below
+            if not isinstance(table, dict):
+                raise _NotUvs  # a header below a value
         opened: Table = {}
         if several:
             table.setdefault(last, []).append(opened)

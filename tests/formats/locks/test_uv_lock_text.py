@@ -121,6 +121,12 @@ def test_any_other_form_is_left_to_the_toml_parser(change: tuple[str, str]) -> N
     assert tables_of(LOCK.replace(*change)) is None
 
 
+@pytest.mark.parametrize("value", ["1", '"a"', '[""]', "[1]", "true", "[[]]"])
+@pytest.mark.parametrize("header", ["[package.d]", "[package.d.e]", "[[package.d]]"])
+def test_a_header_below_a_value_is_left_to_the_toml_parser(header: str, value: str) -> None:
+    assert tables_of(f"package = {value}\n{header}\nversion = 1\n") is None
+
+
 @given(st.integers(0, len(LOCK) - 1), st.integers(0, 12), st.text(alphabet='[]{}"=, \n#\\abc', max_size=4))
 def test_whatever_it_reads_a_toml_parser_reads_alike(at: int, length: int, put: str) -> None:
     """Damage anywhere: either the line reader gives up, or both agree (files it passes over are not compared)."""
