@@ -64,6 +64,15 @@ def stated_workload(options: Options, origin: str = "the command line") -> Workl
     return _with_code(workload) if workload.code else workload
 
 
+def unread_code(options: Options) -> tuple[InputError, ...]:
+    """What is wrong with the files of ``--script`` that cannot be read."""
+    if not options.flag("script"):
+        return ()
+    from compat.checks.code import code_needs
+
+    return code_needs(tuple(options.values["script"])).code.problems
+
+
 def _worded(values: dict[str, Any], origin: str) -> Workload:
     named = {
         **dict.fromkeys(values, ""),

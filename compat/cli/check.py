@@ -8,7 +8,7 @@ import sys
 from compat.api.commands import REPORTS, Options
 from compat.api.inputs import files_in, read_subject
 from compat.api.report import config_of, report_of
-from compat.api.targets import threshold_code
+from compat.api.targets import threshold_code, unread_code
 from compat.errors import InputError, Undecided, unexpected
 from compat.model import Outcome
 from compat.output.stream import emit, emit_json
@@ -23,12 +23,7 @@ def run(options: Options) -> int:
     """Check every input. Invalid input sets the exit code to 2; the remaining inputs are still checked."""
     things = _named(options) or _here()
     matrix = open_matrix(options.values.get("rules", ()))
-    outcomes: list[Outcome] = []
-    if options.flag("script"):
-        from compat.checks.code import code_needs
-
-        problems = code_needs(tuple(options.values["script"])).code.problems
-        outcomes = [Outcome(problem.file or "", error=problem) for problem in problems]
+    outcomes = [Outcome(problem.file or "", error=problem) for problem in unread_code(options)]
     for kind, name in things:
         try:
             subject = read_subject(kind, name, matrix)

@@ -9,6 +9,7 @@ from compat.api.case import Case
 from compat.api.commands import Options
 from compat.api.edited import lock_alone
 from compat.api.fixing import Repair, repairs_of, whole_plan
+from compat.api.targets import unread_code
 from compat.errors import InputError, Undecided, printable
 from compat.formats.edit.files import Edit, apply, edits_difference, merged
 from compat.formats.registry import Commands
@@ -30,6 +31,8 @@ def run(options: Options) -> int:
     Returns 0 if there is nothing to fix or the plan fixes everything, 1 if an error remains or no plan exists, 3 if undecided.
     """
     matrix = open_matrix(options.values.get("rules", ()))
+    for problem in unread_code(options):
+        raise problem
     locked = lock_alone(options.operands[0]) if options.operands else ""
     if locked:
         print(f"compat: {locked}", file=sys.stderr)

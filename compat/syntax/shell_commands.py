@@ -132,6 +132,7 @@ _WIDEST = 1 << 13
 _LONGEST_ARRAY = 1000
 _DEEPEST = 3
 """``$(… $(…))``."""
+_DEFAULT = re.compile(r"\$\{(\w+):?=([^{}$`]*)\}")
 _READING = ("read", "mapfile", "readarray", "getopts")
 """Commands that set the variables they name."""
 _ALL_ARGUMENTS = ("$@", "$*", "${@}", "${*}")
@@ -226,6 +227,9 @@ class ShellReader:
             elif keyword == ")" and self._around:
                 self._directory = self._around.pop()
         words = [word.value for word in command.words]
+        if words[:1] == [":"]:  # : ${NAME:=value}
+            defaults = [found for word in words for found in _DEFAULT.findall(word) if not self._known.get(found[0])]
+            self._assign(["=".join(found) for found in defaults], export=False, certain=certain)
         if self._grown < _MOST:
             before = _cost(words)
             words = self._filled(command.words)
@@ -254,7 +258,7 @@ class ShellReader:
             self._assign(words[1:], export=words[0] == "export", certain=certain)
         elif all(_is_assignment(word) for word in words):
             self._assign(words, export=any(word.partition("=")[0] in self._exported for word in words), certain=certain)
-        elif words[0] in _READING:
+        elif words[0] in _READING or words[:2] == ["printf", "-v"]:
             names = [word for word in words[1:] if word.isidentifier()]
             for name in names:
                 self._known.pop(name, None)

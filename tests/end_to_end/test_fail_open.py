@@ -71,6 +71,8 @@ def test_shell_text_that_computes_what_it_installs(name: str, text: str, tmp_pat
         "pipx run train.py\n", "cp r.txt q.txt\npip install -r q.txt\n", "cp r.txt p.txt && mv p.txt q.txt; pip install -r q.txt\n",
         "PIP_REQUIREMENT=r.txt pip install\n", "pip install --requirem r.txt\n", "cd lib && python setup.py develop\n",
         f"uv run --with {BAD.split()[0]} --with {BAD.split()[1]} python hint.py\n",
+        ": ${V:=4.51.3}\npip install transformers==$V huggingface-hub==0.20.0\n", "pixi global install transformers=4.51.3 --with huggingface_hub=0.20.0\n",
+        "pixi exec -s transformers=4.51.3 -s huggingface_hub=0.20.0 python -s x\n",
     ],
 )  # fmt: skip
 def test_what_can_be_followed_is_followed(text: str, tmp_path: Path) -> None:
@@ -121,6 +123,8 @@ def test_other_commands_leave_no_remark(text: str, tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("run.sh", "V=4.38\nprintf -v V 4.51.3\npip install transformers==$V huggingface-hub==0.20.0\n"),
+        ("run.sh", "pip install torch==$V\n"), ("run.sh", "conda install pytorch=$V\n"),
         ("run.sh", "pip install $PACKAGES\n"), ("run.sh", "pip install dist/*.whl\n"), ("run.sh", "pip install -r $REQUIREMENTS\n"),
         ("Dockerfile", f"{IMAGE}ARG MORE\nRUN pip install $MORE\n"), ("ci.yml", f"{STEPS}    - run: pip install ${{{{ matrix.d }}}}\n"),
         ("a.ipynb", json.dumps({"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code", "source": "!pip install $MORE", "metadata": {}}]})),

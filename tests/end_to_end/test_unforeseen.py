@@ -249,6 +249,17 @@ def test_a_project_file_that_is_too_large_is_not_read_in_part(tmp_path: Path) ->
     assert done.stderr.endswith("pyproject.toml: is larger than 8 MiB\n")
 
 
+@pytest.mark.parametrize("command", ["check", "fix"])
+@pytest.mark.parametrize("script", ["missing.py", "folder.py", "pipe.py"])
+def test_code_that_cannot_be_read_is_not_passed_over(script: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text(GOOD)
+    (tmp_path / "folder.py").mkdir()
+    os.mkfifo(tmp_path / "pipe.py")
+    done = ran(command, "good.txt", "--script", script, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"compat: {script}: ")
+
+
 @pytest.mark.parametrize("value", ["A100:" + "9" * 5_000, "A" * 100_000])
 def test_a_value_of_thousands_of_characters_is_one_readable_line(value: str, tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text(GOOD)

@@ -7,6 +7,7 @@ unknown. ``Installs`` (``steps``) applies the commands in order.
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
@@ -103,6 +104,7 @@ def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> I
     if not is_pip and name != "uv" and name not in _OTHERS:
         return None
     valued = _CONDA_VALUED if name in _CONDA else _PROJECT_VALUED if name in PROGRAMS and name != "uv" else _VALUED
+    valued = valued | _PIXI_VALUED if name == "pixi" else valued
     words = _in_full(rest[1:]) if is_pip else rest[1:]
     options, operands = split_options(words, valued, first + 1)
     if is_pip:
@@ -344,6 +346,9 @@ _PROJECT_VALUED = frozenset((
 ))  # fmt: skip
 
 
+_PIXI_VALUED = frozenset(("s", "spec", "w", "expose"))
+
+
 def _conda(name: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
     """Return what conda, mamba or micromamba installs; ``None`` for their other commands."""
     command, *subcommand = [each.text for each in operands[:2]] or [""]
@@ -382,7 +387,7 @@ def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Inst
             unknown.append(f"{text}: {AT_RUN_TIME if is_unresolved(text) else 'not read, expected a conda package'}")
             continue
         if is_unresolved(text):
-            notes.append(f"{text}: its version is only known at run time")
+            notes.append(f"{text}: its version is {AT_RUN_TIME}")
         if spec.name == "python":
             version = spec.version if spec.version and is_version(spec.version) else None
             python = version or _family(spec.specifier) or python
@@ -406,6 +411,8 @@ def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operan
     """Return what poetry, pdm, pipenv or pixi installs: packages added to a project, or its lock file."""
     lock = PROGRAMS[manager]
     command = operands[0].text if operands else ""
+    if manager == "pixi" and command in ("exec", "x", "global"):
+        return _pixi_alone(command, options, operands)
     if command in ("remove", "uninstall"):
         return Install(removed=names_of(each.text for each in operands[1:]), manager=manager)
     if command == "add" or (command == "install" and manager == "pipenv" and len(operands) > 1):
@@ -431,6 +438,18 @@ def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operan
         environment="".join(values(options, "e", "environment")[-1:]) or None,
     )
     return Install(manager=manager, locks=(chosen,))
+
+
+def _pixi_alone(command: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
+    """Return what ``pixi exec`` and ``pixi global`` install beside the project; ``None`` if they name no package."""
+    if command == "global":
+        specs = (
+            [*operands[2:], *named(options, "with")] if [each.text for each in operands[1:2]] in (["install"], ["add"]) else []
+        )
+    else:
+        program = operands[1].at if len(operands) > 1 else sys.maxsize  # options behind it are its own
+        specs = [each for each in named(options, "s", "spec", "w", "with") if each.at < program]
+    return replace(_conda_specs(specs), manager="pixi") if specs else None
 
 
 def _comma_separated(options: Sequence[Operand], *names: str) -> tuple[str, ...]:

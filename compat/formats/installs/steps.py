@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from compat.formats.installs.files import InstallFiles, combined
-from compat.formats.installs.words import Command, Line, LockInstall, from_index, is_given
+from compat.formats.installs.words import AT_RUN_TIME, Command, Line, LockInstall, from_index, is_given
 from compat.formats.listing import Branch, Edge, Entry, Listing
 from compat.formats.requirements.lines import apply_constraints, apply_override, not_together
 from compat.model import Distribution, Source, is_release, normalized
@@ -198,7 +198,7 @@ class Installs:
             asked = (entry.distribution for entry in entries)
             self._together.append(frozenset((each.name, each.version) for each in asked if each.version and is_release(each)))
         for note in (*install.notes, *notes):
-            self._files.note(command.where, note)
+            (self._files.not_here if note.endswith(AT_RUN_TIME) else self._files.note)(command.where, note)
         for text in install.unknown:
             (self._files.not_here if is_given(text, command.computed) else self._files.not_read)(command.where, text)
 

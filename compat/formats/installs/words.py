@@ -274,7 +274,7 @@ def _unresolved(text: str, notes: list[str], unknown: list[str]) -> Distribution
         address = address.strip()
     else:
         found, address = None, text
-    notes.append(f"{text}: its release is only known at run time")
+    notes.append(f"{text}: its release is {AT_RUN_TIME}")
     file = address.partition("#")[0].rpartition("/")[2]
     if found is None and file.endswith(".whl"):
         found = file.partition("-")[0]
