@@ -317,6 +317,9 @@ _OPTIONS: dict[str, Reader] = {
     "neat_packing": _feature("neat-packing"), "padding_free": _feature("padding-free"),
     "temperature": _feature("scaled-temperature", _is_scaled),
     "parallelism_config_cp_size": _feature("context-parallel", _is_several),
+    # of axolotl, which brings its own attention
+    "context_parallel_size": _feature("ring-attention", _is_several),
+    "sequence_parallel_degree": _feature("ring-attention", _is_several),
     "optim": _optimizer, "optimizer": _optimizer, "use_8bit_adam": _feature("8bit-adam"),
     "warmup_steps": _feature("warmup", _is_above_zero), "warmup_ratio": _feature("warmup", _is_above_zero),
     "report_to": _feature("report-to-wandb", _is_wandb),

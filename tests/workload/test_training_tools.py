@@ -218,13 +218,22 @@ def test_axolotl(tmp_path: Path) -> None:
     _recipe(
         tmp_path,
         "base_model: NousResearch/Meta-Llama-3-8B\nadapter: qlora\nload_in_4bit: true\nmicro_batch_size: 1\nsample_packing: true\n"
-        "gradient_checkpointing: true\nbf16: auto\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\nfsdp_version: 2\n",
+        "gradient_checkpointing: true\nbf16: auto\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\nfsdp_version: 2\n"
+        "context_parallel_size: 2\n",
     )
     found = read("axolotl train recipe.yaml --num-processes 4", tmp_path)
     assert known(found, "task", "launcher", "processes", "batch_size", "quantization", "precision", "model") == (
         "sft", "accelerate", 4, 1, "4bit", None, "NousResearch/Meta-Llama-3-8B",
     )  # fmt: skip
-    assert set(found.workload.features or ()) == {"peft", "packing", "gradient-checkpointing", "liger", "fsdp", "fsdp2"}
+    assert set(found.workload.features or ()) == {
+        "peft",
+        "packing",
+        "gradient-checkpointing",
+        "liger",
+        "fsdp",
+        "fsdp2",
+        "ring-attention",
+    }
 
 
 @pytest.mark.parametrize(("line", "launcher", "processes"), [
