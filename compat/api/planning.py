@@ -57,7 +57,7 @@ def planner_of(
     # what a project in a folder requires is edited; an index may have another one of its name and version
     own = {release: EMPTY for release in problem.current.values() if release.source and release.source.kind == "directory"}
     needs = {**own, **(case.needs or {}), **needs_of_installed(case.folders, problem.current, problem.target)}
-    alone = frozenset(problem.current)  # every package of an incomplete list was listed by the user
+    alone = frozenset(problem.current) - problem.unnamed  # of an incomplete list, what the user has listed
     if problem.complete and (found or keep):
         missing = [release for release in problem.current.values() if release not in needs]
         read = IndexUniverse(means.index, problem.target).needs(missing)

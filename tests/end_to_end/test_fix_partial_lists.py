@@ -91,6 +91,24 @@ def test_an_open_range_is_limited_where_an_installer_would_take_a_release_with_a
     assert 'undo      uv pip install "beta==3.0"\n' in done.stdout
 
 
+@pytest.mark.parametrize("name", ["requirements.txt", "install.sh"])
+def test_what_only_the_old_release_brought_along_keeps_nothing_back(
+    name: str, fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """A script may install over packages of the machine, but what no file lists was not among them."""
+    index.add("kernels", {"1.0": release("2025-01-01", "torch==2.6.0")})
+    index.add("engine", {"1.0": release("2025-01-01", "kernels"), "2.0": release("2025-05-01", "torch==2.7.0")})
+    bad = RULE.format(
+        name="bad-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    text = "torch==2.6.0\nengine==1.0\n" if name.endswith(".txt") else "pip install torch==2.6.0\npip install engine==1.0\n"
+    (tmp_path / name).write_text(text)
+    done = fix("--write", *own(tmp_path, bad), url=index.url, subject=[name], job=("--gpu", "T4", "--python-version", "3.11"))
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # torch's own index has other builds
+    assert (tmp_path / name).read_text() == text.replace("2.6.0", "2.7.0").replace("1.0", "2.0")
+
+
 def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
     index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})
