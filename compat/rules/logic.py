@@ -127,7 +127,10 @@ def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
     if condition.path != "workload.model":
         return False
     family = family_of(value)
-    return None if family is None else family in condition.words or SAME_CLASSES.get(family) in condition.words
+    if family is None:
+        # a name that says nothing may be of any family, but is none of the models named in full
+        return False if all("/" in word for word in condition.words) else None
+    return family in condition.words or SAME_CLASSES.get(family) in condition.words
 
 
 def _in_ranges(condition: InRange, facts: Facts) -> bool | None:

@@ -342,6 +342,22 @@ def _enabled(table: object) -> bool:
     return isinstance(table, dict) and table.get("enabled") is True
 
 
+def _zero_facts(draft: Draft, zero: Mapping[str, object], origin: str, tentative: bool) -> None:
+    if "stage" in zero:
+        zero_stage(draft, zero["stage"], origin, tentative=tentative)
+    offload = zero.get("offload_optimizer")
+    device = offload.get("device") if isinstance(offload, dict) else None
+    if isinstance(device, str) and device != "auto":
+        draft.feature("optimizer-offload", device != "none", origin, tentative=tentative)
+    elif zero.get("cpu_offload") is True:
+        draft.on("optimizer-offload", origin, tentative=tentative)
+    if zero.get("stage") == 3:
+        on = zero.get("stage3_prefetch_bucket_size") == "auto"
+        draft.feature("deepspeed-auto-buckets", on, origin, tentative=tentative)
+    if isinstance(zero.get("overlap_comm"), bool):
+        draft.feature("overlap-comm", zero["overlap_comm"], origin, tentative=tentative)
+
+
 def deepspeed_facts(
     draft: Draft, settings: Mapping[str, object], origin: Callable[[str], str], *, tentative: bool = False
 ) -> None:
@@ -349,16 +365,7 @@ def deepspeed_facts(
     draft.on("deepspeed", origin("zero_optimization"), tentative=tentative)
     zero = settings.get("zero_optimization")
     if isinstance(zero, dict):
-        if "stage" in zero:
-            zero_stage(draft, zero["stage"], origin("zero_optimization"), tentative=tentative)
-        offload = zero.get("offload_optimizer")
-        device = offload.get("device") if isinstance(offload, dict) else None
-        if isinstance(device, str) and device != "auto":
-            draft.feature("optimizer-offload", device != "none", origin("zero_optimization"), tentative=tentative)
-        elif zero.get("cpu_offload") is True:
-            draft.on("optimizer-offload", origin("zero_optimization"), tentative=tentative)
-        if isinstance(zero.get("overlap_comm"), bool):
-            draft.feature("overlap-comm", zero["overlap_comm"], origin("zero_optimization"), tentative=tentative)
+        _zero_facts(draft, zero, origin("zero_optimization"), tentative)
     model_type = next((key for key in ("bf16", "fp16") if _enabled(settings.get(key))), None)
     communication = precision_word(settings.get("communication_data_type"))
     if communication is not None and model_type is not None:

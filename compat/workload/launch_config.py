@@ -157,6 +157,9 @@ def plugin_facts(draft: Draft, table: Mapping[str, object], origin: Callable[[st
     file = table.get("deepspeed_config_file")
     if isinstance(file, str) and file.lower() != "none":
         draft.configs.append(file)
+    elif parse_count(table.get("zero_stage")) == 3:
+        # accelerate's own configuration sets no buckets
+        draft.off("deepspeed-auto-buckets", origin("zero_stage"))
 
 
 def read_deepspeed(path: str) -> Workload:

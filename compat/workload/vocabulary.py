@@ -18,6 +18,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "embedding-learning-rate",
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
                  "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
+                 "deepspeed-auto-buckets",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",

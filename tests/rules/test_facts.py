@@ -193,3 +193,11 @@ def test_a_rule_about_a_family_holds_for_those_with_its_classes(model: str, same
     assert set(SAME_CLASSES).union(SAME_CLASSES.values()) <= set(MODEL_FAMILIES)
     condition = IsOneOf("workload.model", ("qwen3.5",))
     assert holds(condition, Facts(environment(workload={"model": model}))) is same
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [(("qwen/qwen2.5-vl-3b-instruct",), False), (("qwen2.5-vl", "qwen/qwen2-vl-2b"), None), (("some/model",), True)],
+)
+def test_a_model_of_an_unknown_family_is_none_that_is_named_in_full(words: tuple[str, ...], answer: bool | None) -> None:
+    assert holds(IsOneOf("workload.model", words), Facts(environment(workload={"model": "some/model"}))) is answer

@@ -31,7 +31,7 @@ def test_deepspeed_through_accelerate(tmp_path: Path) -> None:
     found = config.draft.workload()
     assert (config.distributed, config.several, config.processes, found.precision) == ("DEEPSPEED", True, 8, "bf16")
     assert found.features == ("deepspeed", "zero-3")
-    assert found.features_absent == ("zero-1", "zero-2", "optimizer-offload")
+    assert found.features_absent == ("zero-1", "zero-2", "optimizer-offload", "deepspeed-auto-buckets")
     assert found.origins["features.zero-3"] == f"{tmp_path / 'config.yaml'}:6"
 
 
@@ -152,7 +152,7 @@ def test_yaml_values_and_lines() -> None:
 
 @pytest.mark.parametrize(("text", "on", "off", "precision"), [
     ('{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}',
-     {"deepspeed", "zero-3", "optimizer-offload"}, {"zero-1", "zero-2"}, "bf16"),
+     {"deepspeed", "zero-3", "optimizer-offload"}, {"zero-1", "zero-2", "deepspeed-auto-buckets"}, "bf16"),
     ('{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}, "fp16": {"enabled": true}}',
      {"deepspeed", "zero-2"}, {"zero-1", "zero-3", "optimizer-offload"}, "fp16"),
     ('{"zero_optimization": {"stage": 1, "cpu_offload": true}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": false}}',
@@ -206,6 +206,12 @@ def test_what_fsdp_offloads(table: str, offload: bool | None, tmp_path: Path) ->
     [
         ('{"zero_optimization": {"overlap_comm": true}}', ("deepspeed", "overlap-comm"), None),
         ('{"zero_optimization": {"overlap_comm": false}}', ("deepspeed",), ("overlap-comm",)),
+        (
+            '{"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}',
+            ("deepspeed", "zero-3", "deepspeed-auto-buckets"),
+            ("zero-1", "zero-2"),
+        ),
+        ('{"zero_optimization": {"stage": 3}}', ("deepspeed", "zero-3"), ("zero-1", "zero-2", "deepspeed-auto-buckets")),
         ('{"bf16": {"enabled": true}, "communication_data_type": "fp32"}', ("deepspeed", "communication-type"), None),
         ('{"bf16": {"enabled": true}, "communication_data_type": "bf16"}', ("deepspeed",), ("communication-type",)),
         ('{"bf16": {"enabled": true}, "communication_data_type": null}', ("deepspeed",), None),

@@ -54,7 +54,7 @@ def test_accelerate_deepspeed_options(job: Path) -> None:
         "accelerate launch --use_deepspeed --zero_stage 3 --offload_optimizer_device cpu --num_processes 2 train.py", job
     )
     assert found.workload.features == ("deepspeed", "zero-3", "optimizer-offload")
-    assert found.workload.features_absent == ("zero-1", "zero-2", "unsloth")
+    assert found.workload.features_absent == ("zero-1", "zero-2", "deepspeed-auto-buckets", "unsloth")
 
 
 def test_accelerate_deepspeed_file(job: Path) -> None:

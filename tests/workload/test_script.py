@@ -281,7 +281,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
     ("from liger_kernel.transformers import AutoLigerKernelForCausalLM as A\nA.from_pretrained('x')", {"liger"}, set()),
     ("from trl import DPOConfig\nDPOConfig(bf16=True, fsdp='full_shard', fsdp_config={'fsdp_version': 2})", {"fsdp", "fsdp2"}, set()),
     ("from trl import DPOConfig\nDPOConfig(bf16=True, deepspeed={'zero_optimization': {'stage': 3, 'offload_optimizer': {'device': 'cpu'}}})",
-     {"deepspeed", "zero-3", "optimizer-offload"}, {"zero-1", "zero-2"}),
+     {"deepspeed", "zero-3", "optimizer-offload"}, {"zero-1", "zero-2", "deepspeed-auto-buckets"}),
     ("from trl import DPOConfig\nDPOConfig(bf16=True, deepspeed={'zero_optimization': {'stage': stage}})", {"deepspeed"}, set()),
     ("from accelerate import DeepSpeedPlugin\nDeepSpeedPlugin(zero_stage=2)", {"deepspeed", "zero-2"}, {"zero-1", "zero-3"}),
     ("from accelerate import FullyShardedDataParallelPlugin as P\nP(fsdp_version=2)", {"fsdp", "fsdp2"}, set()),
