@@ -1,7 +1,8 @@
-"""Releases that were published at the same time: what a package was written for, where nothing else tells it.
+"""The other side of a name that a release lacks: the releases of two packages that were written for each other.
 
-A release is tested with what its dependencies had published some days before. Where two packages do not fit and no table says
-which of their releases do, these are the ones to try first.
+The rows of published source say which releases of the user need a name. Where no table tells which releases fit, those that
+were published at the same time are the ones to try first: a release is tested with what its dependencies had published some
+days before.
 """
 
 from __future__ import annotations
@@ -10,18 +11,42 @@ import datetime
 from typing import TYPE_CHECKING
 
 from compat.checks.code import releases
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
+from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.frame_packages import version_of
 from compat.interfaces.at_once import place_of
 from compat.model import Fix
 from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
+    from compat.diagnosis.missing_names import Named
     from compat.rules.facts import Facts
 
 
 _BEFORE = datetime.timedelta(days=14)
 """How long a release has to be out for another package's next release to have been tested with it."""
+
+
+def without_needing(known: Named, asking: str, facts: Facts) -> Fix | None:
+    """Return the move of ``asking`` to releases that do not need a name, before or after those that do.
+
+    ``None`` if all releases do, if none is known to, or if the installed one does not. Where newer releases of the owner lack
+    the name, the releases after are preferred.
+    """
+    rows, here = open_rows_once(), version_of(asking, facts)
+    if rows is None or asking not in rows.consumers:
+        return None
+    found = (each for kind in ("E", "R") for each in rows.all_of(asking, kind=kind))
+    of_name = (versions for versions, row in found if row.package == known.package and row.what == known.what)
+    needing = sorted({version for versions in of_name for version in versions}, key=key_of)
+    if not needing or (here is not None and here not in needing):
+        return None
+    finals = [version for version, _ in _finals(asking)]
+    first = next((version for version in finals if key_of(version) > key_of(needing[-1])), None)
+    after = None if first is None else by_pip("upgrade", asking, f">={first}", f"releases that no longer use {known.what}")
+    if not finals or key_of(finals[0]) >= key_of(needing[0]) or (known.gone and after is not None):
+        return after
+    return by_pip("downgrade", asking, f"<{needing[0]}", f"releases that do not use {known.what} yet")
 
 
 def written_for(asking: str, owner: str, facts: Facts) -> Fix | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from compat.checks.code import providers
 from compat.interfaces.table import open_table, tracked
 from compat.model import Finding, Fix, normalized
+from compat.records import cached
 from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
@@ -103,15 +104,21 @@ def package_of(frame: Frame) -> str | None:
         return parts[0]
     # a checkout that is run in place: src/axolotl/cli/train.py, vllm/vllm/engine/llm_engine.py
     for at in range(len(parts) - 2, 0, -1):
-        if providers(parts[at]) and (parts[at - 1] in _SOURCES or parts[at - 1].lower() == parts[at]):
+        if providers(parts[at]) and (parts[at - 1] in _SOURCES or parts[at - 1].lower() == parts[at] or _is_module(parts[at:])):
             return parts[at]
     return None
 
 
 def _is_module(parts: list[str]) -> bool:
     """Whether a relative path is that of a module in the tables, as summaries shorten it: ``peft/import_utils.py``."""
-    table = open_table(distribution_of_module(parts[0])) if parts[0] in tracked() else None
-    return table is not None and ".".join(parts).removesuffix(".py").removesuffix(".__init__") in table.modules()
+    return ".".join(parts).removesuffix(".py").removesuffix(".__init__") in _modules(parts[0])
+
+
+@cached
+def _modules(top: str) -> frozenset[str]:
+    """The modules of any release of the package in the tables that provides a top-level module."""
+    table = open_table(tracked()[top]) if top in tracked() else None
+    return frozenset() if table is None else frozenset(table.modules())
 
 
 _OF_TORCH = ("torch", "nvidia", "triton")

@@ -12,7 +12,7 @@ from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
 from compat.checks.fix_commands import by_pip
 from compat.diagnosis.changed_names import releases_with_name
-from compat.diagnosis.contemporaries import published_after, written_for
+from compat.diagnosis.contemporaries import published_after, without_needing, written_for
 from compat.diagnosis.failing_lines import own_fault
 from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader, without_reading
 from compat.diagnosis.frame_packages import (
@@ -391,7 +391,7 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
         return [] if known.derived or known.doubt else [_another_copy(known, version, error)]
     fixes = [*known.fixes(version)]
     if asking is not None and asking not in (known.package, MODELS_OWN):
-        newer = _newer(asking, known.package, known.what.rpartition(".")[2], facts)
+        newer = _moved(asking, known.package, known.what.rpartition(".")[2], known, facts)
         fixes.insert(0 if known.gone else len(fixes), newer)
     return [
         Finding(
@@ -407,11 +407,12 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
     ]
 
 
-def _newer(asking: str, owner: str, member: str, facts: Facts) -> Fix:
-    """Return the release of ``asking`` to move to: one that does not read the member, if the tables show which."""
-    known = without_reading(member, asking, version_of(asking, facts)) if member else None
-    known = known or published_after(asking, owner, facts)
-    return known or by_pip("upgrade", asking, None, f"a release of {asking} written for this {owner}")
+def _moved(asking: str, owner: str, member: str, known: Named | None, facts: Facts) -> Fix:
+    """Return the release of ``asking`` to move to: one that does not use the name, if the tables show which."""
+    found = without_reading(member, asking, version_of(asking, facts)) if member else None
+    found = found or (without_needing(known, asking, facts) if known is not None else None)
+    found = found or published_after(asking, owner, facts)
+    return found or by_pip("upgrade", asking, None, f"a release of {asking} written for this {owner}")
 
 
 def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
@@ -442,7 +443,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         start = who.capitalize()
     else:
         start = who = asking
-        newer = (_newer(asking, owner, lack.name if lack.kind == MEMBER else "", facts),)
+        newer = (_moved(asking, owner, lack.name if lack.kind == MEMBER else "", known, facts),)
     if known is None and lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
         text = (
             f"import the module of {owner} that defines {lack.name} on its own: a checkout's __init__.py often hides its error"

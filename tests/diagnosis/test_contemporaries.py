@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.contemporaries import published_after, written_for
+from compat.diagnosis.contemporaries import published_after, without_needing, written_for
+from compat.diagnosis.named_releases import of_name
 from compat.model import Distribution, Environment, Fix
 from compat.rules.facts import Facts
 
@@ -42,3 +43,21 @@ def test_the_first_release_after_another_one() -> None:
     assert of(fix) == ("upgrade", "trl", ">=0.12.0")  # 24 October and 4 November 2024
     assert published_after("trl", "transformers", facts(trl="0.12.0", transformers="4.46.0")) is None
     assert published_after("no-such-package", "transformers", facts(transformers="4.46.0")) is None
+
+
+@pytest.mark.parametrize(
+    ("asking", "module", "name", "version", "expected"),
+    [
+        ("autoawq", "transformers.modeling_outputs", "MoeModelOutputWithPast", None, ("downgrade", "autoawq", "<0.1.8")),
+        ("autoawq", "transformers.modeling_outputs", "MoeModelOutputWithPast", "0.2.4", ("downgrade", "autoawq", "<0.1.8")),
+        ("autoawq", "transformers.modeling_outputs", "MoeModelOutputWithPast", "0.1.7", None),  # does not use it
+        ("peft", "transformers", "HybridCache", None, ("upgrade", "peft", ">=0.18.0")),  # transformers 5 no longer has it
+        ("trl", "transformers.modeling_outputs", "MoeModelOutputWithPast", None, None),
+    ],
+)
+def test_the_releases_that_do_not_need_a_name(
+    asking: str, module: str, name: str, version: str | None, expected: tuple[str, str, str] | None
+) -> None:
+    known = of_name(module, name)
+    assert known is not None
+    assert of(without_needing(known, asking, facts(**({} if version is None else {asking: version})))) == expected

@@ -99,6 +99,7 @@ _NATIVE = (
     # containers and file formats
     _Native(FAILURE, "unsatisfied condition: "),
     _Native(FAILURE, "requirements not met:"),
+    _Native(FAILURE, "built for NVIDIA Driver Release "),
     _Native(FAILURE, "not compatible with this version of TensorRT"),
     _Native(FAILURE, "unknown model architecture: "),
     # warnings that are easily overlooked

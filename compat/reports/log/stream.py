@@ -242,7 +242,7 @@ class Stream:
             self._plain(text, line)
             return True
         in_notebook = text.startswith(("File ", "Cell ", "Input In", "<ipython", "[<ipython", "[/"))
-        without_word = text.endswith(")") and (text[0] == "/" or ", in " in text)
+        without_word = text.endswith((")", " in <module>")) and (text[0] == "/" or ", in " in text)
         if (in_notebook or without_word) and notebook_frame(text):
             self._begin()
             self._enter(self._notebook)

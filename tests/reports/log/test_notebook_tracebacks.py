@@ -66,6 +66,10 @@ class TestNotebooks:
         )
         assert error.frames == (Frame("/usr/lib/python3.10/dist-packages/unsloth/kernels/loss.py", None, "forward", None),)
 
+    def test_an_older_frame_of_a_module_alone(self):
+        error = only("/usr/lib/python3.10/dist-packages/awq/model.py in <module>\n----> 5 import x\n\nImportError: x is bad\n")
+        assert error.frames == (Frame("/usr/lib/python3.10/dist-packages/awq/model.py", 5, "<module>", "import x"),)
+
     def test_older_forms_and_colab(self):
         error = only(
             "RuntimeErrorTraceback (most recent call last)\n"
