@@ -215,7 +215,16 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
         yield upgrade_to(copy.name, above, "the first release known to have code for it")
     elif below is not None:
         yield downgrade_to(copy.name, below, "the last release known to have code for it")
-    arch = device.compute_capability
+    arch = device.compute_capability or ""
+    codes = [
+        int(code.rstrip("af"))
+        for version in stack.tables.extensions[copy.name]
+        for build in stack.tables.extension_builds(copy.name, version)
+        for code in build.codes
+    ]
+    if not serving and codes and int(arch.replace(".", "")) < min(codes):
+        least = f"{min(codes) // 10}.{min(codes) % 10}"
+        yield Fix("config", text=f"use a GPU with compute capability {least} or higher: no release has code for this one")
     yield Fix(
         kind="source-install",
         package=copy.name,
