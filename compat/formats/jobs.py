@@ -360,11 +360,15 @@ class Job:
                 machine=context.machine, glibc=self.stack.glibc, cuda_toolkit=context.cuda_toolkit or self.stack.cuda_toolkit,
                 accelerators=context.accelerators, variables=known or None, workload=self.workload,
             ),
-            notes=tuple(printable(_FILLED.sub("{{ … }}", each)) for each in self.files.notes),
-            unread=tuple(map(printable, self.files.unread)),
-            elsewhere=tuple(map(printable, self.files.elsewhere)), together=self._installs.together(),
+            notes=_shown(self.files.notes), unread=_shown(self.files.unread), elsewhere=_shown(self.files.elsewhere),
+            together=self._installs.together(),
             stated=self._installs.stated(), branches=branches, loose=tuple(self.files.loose),
         )  # fmt: skip
+
+
+def _shown(remarks: Iterable[str]) -> tuple[str, ...]:
+    """Return remarks as they are printed, with placeholders as the file writes them."""
+    return tuple(printable(_FILLED.sub("{{ … }}", each)) for each in remarks)
 
 
 def script_of(words: Sequence[Argument]) -> Argument | None:

@@ -65,6 +65,8 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver", "container-driver", [], "newer driver"),
         ("ERROR: This container was built for NVIDIA Driver Release 535.86 or later, but\n       version 510.85.02 was detected and compatibility mode is UNAVAILABLE.", "container-driver-release", [], "535.86"),
         ("RuntimeError: _int_mm_out_cuda not compiled for this platform.", "not-compiled-for-platform", ["torch"], "newer torch"),
+        ("CUDA SETUP: WARNING! libcuda.so not found! Do you have a CUDA driver installed?", "libcuda-name", [], "/usr/lib/wsl/lib"),
+        ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "no-kernel-image", ["flashinfer-python"], "FLASHINFER_CUDA_ARCH_LIST"),
         ("RuntimeError: Found no NVIDIA driver on your system. Please check", "no-driver", [], "--gpus all"),
         ("AssertionError: Torch not compiled with CUDA enabled", "cpu-only-torch", ["torch"], "--torch-backend=auto"),
         ("RuntimeError: Cannot find a working triton installation. Either the package is not installed or too old.", "no-triton", ["triton", "torch"], "torch"),

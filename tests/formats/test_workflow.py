@@ -80,6 +80,8 @@ def test_the_jobs_that_install_are_listed_with_their_lines(tmp_path: Path) -> No
     assert test.context.accelerators is None
     assert any("job test: what ${{ … }} expands to is unknown" in note for note in test.notes)
     assert any("vllm: what is installed depends on a condition" in note for note in test.notes)
+    assert any("torch=={{ … }}: its version is only known at run time" in each for each in test.elsewhere)
+    assert not any("...." in each for each in (*test.notes, *test.elsewhere, *test.unread))
 
 
 def test_a_job_in_a_container_starts_with_its_image(tmp_path: Path) -> None:

@@ -269,6 +269,9 @@ def test_vllm_without_code_for_the_gpu() -> None:
     assert spec(found("vllm==0.9.0", gpus=("RTX 5090",))["build-vllm-gpu"], "upgrade") == ">=0.9.2"
     assert spec(found("vllm==0.20.2", gpus=("V100",))["build-vllm-gpu"], "downgrade") == "<=0.19.1"
     assert found("vllm==0.19.1", gpus=("V100",)) == {}
+    assert (
+        found("vllm==0.2.0", gpus=("P100",))["build-vllm-gpu"].fixes[0].text.startswith("use a GPU with compute capability 7.0")
+    )
 
 
 def test_a_published_build_in_an_image_is_a_question() -> None:
