@@ -223,9 +223,13 @@ def _fsdp_config(draft: Draft, value: object, origin: str, tentative: bool) -> N
         # how the final model is saved, which axolotl may set apart from the checkpoints
         for name in ("final_state_dict_type", "state_dict_type", "fsdp_state_dict_type"):
             if isinstance(value.get(name), str):
-                on = value[name].upper() == "SHARDED_STATE_DICT"
-                draft.feature("sharded-state-dict", on, origin, tentative=tentative)
+                _feature("sharded-state-dict", _is_sharded)(draft, value[name], origin, tentative)
                 break
+
+
+def _is_sharded(value: object) -> object:
+    """Whether FSDP saves a state dict of shards."""
+    return value.upper() == "SHARDED_STATE_DICT" if isinstance(value, str) else None
 
 
 _ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
@@ -314,6 +318,7 @@ _OPTIONS: dict[str, Reader] = {
     "base_model": _named_model, "model": _model, "model_path": _model, "model_id": _model,
     "deepspeed_config": _deepspeed, "fsdp_config": _fsdp_config, "fsdp_version": _fsdp_version,
     "fsdp_cpu_ram_efficient_loading": _feature("ram-efficient-loading"), "fsdp_offload_params": _feature("fsdp-offload"),
+    "fsdp_state_dict_type": _feature("sharded-state-dict", _is_sharded),
     "neat_packing": _feature("neat-packing"), "padding_free": _feature("padding-free"),
     "temperature": _feature("scaled-temperature", _is_scaled),
     "parallelism_config_cp_size": _feature("context-parallel", _is_several),

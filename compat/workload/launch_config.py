@@ -131,7 +131,7 @@ def _accelerate_facts(config: LaunchConfig, settings: Mapping[str, Any], origin:
         if version is not None:
             apply_option(draft, "fsdp_version", version, origin(("fsdp_config", "fsdp_version")))
         table = {"fsdp_cpu_ram_efficient_loading": True, **(settings.get("fsdp_config") or {})}
-        for name in ("fsdp_cpu_ram_efficient_loading", "fsdp_offload_params"):
+        for name in ("fsdp_cpu_ram_efficient_loading", "fsdp_offload_params", "fsdp_state_dict_type"):
             apply_option(draft, name, table.get(name), origin(("fsdp_config", name)))
     parallelism = settings.get("parallelism_config")
     if isinstance(parallelism, dict) and "parallelism_config_cp_size" in parallelism:

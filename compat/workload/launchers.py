@@ -216,6 +216,7 @@ def _accelerate_settings(reading: Reading, options: Mapping[str, str], kind: str
             "fsdp_version",
             "fsdp_cpu_ram_efficient_loading",
             "fsdp_offload_params",
+            "fsdp_state_dict_type",
             "fsdp_transformer_layer_cls_to_wrap",
         ):
             apply_option(draft, name, options.get(name), COMMAND)

@@ -41,6 +41,8 @@ def test_deepspeed_through_accelerate(tmp_path: Path) -> None:
         ("distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n", "ram-efficient-loading", None),
         ("distributed_type: FSDP\nfsdp_config:\n  fsdp_cpu_ram_efficient_loading: true\n", "ram-efficient-loading", None),
         ("distributed_type: FSDP\nfsdp_config:\n  fsdp_cpu_ram_efficient_loading: false\n", None, "ram-efficient-loading"),
+        ("distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n", "sharded-state-dict", None),
+        ("distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: FULL_STATE_DICT\n", None, "sharded-state-dict"),
         ("parallelism_config:\n  parallelism_config_cp_size: 4\n", "context-parallel", None),
         ("parallelism_config:\n  parallelism_config_cp_size: 1\n", None, "context-parallel"),
     ],
