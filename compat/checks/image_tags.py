@@ -82,7 +82,8 @@ class Trials:
     def without(self, finding: Finding) -> str | None:
         """The nearest image without a finding and with fewer errors, or no more if it is a warning: a newer one if there is.
 
-        Of images with as few errors, one that supports the model is taken, if there is any.
+        Of images with as few errors, one that supports the model is taken, if there is any, and of the patch releases of a
+        server the one with the fewest warnings.
         """
         here = self._outcome(self._image)
         judged = finding.rule in here
@@ -93,7 +94,9 @@ class Trials:
             left = {tag: (_errors(self._outcome(tag)), _UNSUPPORTED in self._outcome(tag)) for tag in good}
             best = min(left.values(), default=(most + 1, True))
             if best[0] <= most:
-                return next(tag for tag in good if left[tag] == best)
+                best_tags = [tag for tag in good if left[tag] == best]
+                series = [tag for tag in best_tags if _series(tag) == _series(best_tags[0])]
+                return min(series, key=lambda tag: _count(self._outcome(tag), "warning"))
         return None
 
     def difference(self, tag: str) -> str:
@@ -131,7 +134,17 @@ class Trials:
 
 
 def _errors(outcome: Mapping[str, str]) -> int:
-    return sum(severity == "error" for severity in outcome.values())
+    return _count(outcome, "error")
+
+
+def _count(outcome: Mapping[str, str], severity: str) -> int:
+    return sum(each == severity for each in outcome.values())
+
+
+def _series(image: str) -> str:
+    """The image of a server without the patch release (``v0.9``); any other image."""
+    name, tag = name_and_tag(image)
+    return tag.rpartition(".")[0] if name in _SERVERS else image
 
 
 def _has_fix(tag: str, finding: Finding) -> bool:

@@ -58,6 +58,16 @@ def test_the_image_supports_the_model_that_the_service_serves(compat: Run, tmp_p
     assert "does not support" not in compat("check", str(path), "--gpu", "RTX 5090").stdout
 
 
+def test_of_the_patch_releases_of_a_server_the_one_without_a_warning_is_taken(compat: Run, tmp_path: Path) -> None:
+    """vLLM before 0.9.2 has no FP8 kernels for this GPU."""
+    path = tmp_path / "compose.yaml"
+    text = COMPOSE.replace("--model org/model", "--model org/model --quantization fp8")
+    path.write_text(text.format(OLD), encoding="utf-8")
+    done = fixed(compat, path, "--write")
+    assert done.returncode == 0, done.stderr
+    assert path.read_text(encoding="utf-8") == text.format("vllm/vllm-openai:v0.9.2")
+
+
 def test_the_tag_may_be_an_argument_of_the_dockerfile(compat: Run, tmp_path: Path) -> None:
     path = tmp_path / "Dockerfile"
     path.write_text("ARG TAG=v0.8.5\nFROM vllm/vllm-openai:${TAG}\n", encoding="utf-8")
