@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from compat.checks import named_devices
@@ -20,6 +20,8 @@ from compat.versions import Key, contains, key_of, ranges_of
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
 """Launchers that start any number of processes, each with one GPU."""
+_ENGINES = {"vllm", "sglang", "lmdeploy"}
+"""Servers that use several GPUs for one model, or for a replica each."""
 _MOST_TASKS = 4
 """The tasks of one kind that an exemption may list."""
 
@@ -94,10 +96,18 @@ def _conditions(rule: Rule) -> Iterator[str]:
         works = (environment_of(example).workload for example in rule.examples)
         if not any(work is not None and work.processes == 1 for work in works):
             yield "it needs several GPUs and a launcher: say in an example what one process does (processes = 1)"
+    features = {each.name for each in (*rule.when, *itertools.chain(*rule.unless)) if isinstance(each, HasFeature)}
+    serves = _is_about(rule, _ENGINES) and not any(ONLINE_TRAINING in kinds_of(task) for task in words.get("workload.task", ()))
+    if several and serves and "workload.launcher" not in words and "tensor-parallel" not in features:
+        yield "several GPUs may have a replica each: say what it needs of the feature tensor-parallel"
     uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
-    if any(each.name == "flash-attn" and each.how != "absent" for each in rule.packages) and not uses and not loads:
+    if _is_about(rule, {"flash-attn"}) and not uses and not loads:
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
+
+
+def _is_about(rule: Rule, names: Container[str]) -> bool:
+    return any(each.name in names and each.how != "absent" for each in rule.packages)
 
 
 def _listed(exemption: Sequence[Condition]) -> Iterator[str]:

@@ -121,6 +121,17 @@ def test_a_launcher_may_start_one_process_on_a_machine_with_several_gpus() -> No
     assert messages({**table, "unless": [{"processes": "<2"}], "example": [*table["example"], {"clear": one}]}) == []
 
 
+def test_a_server_may_have_a_replica_on_each_gpu() -> None:
+    several = {"accelerators": BASE["when"]["accelerators"]}
+    table = changed(packages={"vllm": ">=0.8.0,<0.9.0"}, when=several, fix=[{"upgrade": {"vllm": ">=0.9.0"}}])
+    for example, version in zip(table["example"], ("0.8.1", "0.9.0"), strict=True):
+        next(iter(example.values()))["packages"] = {"vllm": version}
+    (message,) = messages(table)
+    assert message == "several GPUs may have a replica each: say what it needs of the feature tensor-parallel"
+    asked = {**table, "unless": [{"features_absent": ["tensor-parallel"]}], "presume": {"features": ["tensor-parallel"]}}
+    assert messages(asked) == []
+
+
 def test_an_installed_flash_attn_is_used_where_it_is_asked_for() -> None:
     table = changed(
         packages={"transformers": ">=4.50.0,<4.51.0", "flash-attn": "*"}, fix=[{"upgrade": {"transformers": ">=4.57.1"}}]
