@@ -280,7 +280,7 @@ def _device_matches(accelerator: Accelerator, wanted: HasDevices) -> bool | None
     if capability is not None:
         checks.append(_nvidia_only(vendor, accelerator.compute_capability, lambda v: contains(capability, key_from(v))))
     if names is not None:
-        checks.append(None if accelerator.name is None else any(n.lower() in accelerator.name.lower() for n in names))
+        checks.append(None if accelerator.name is None else any(_is_named(accelerator.name.lower(), n.lower()) for n in names))
     if gfx is not None:
         known = accelerator.gfx
         checks.append(known in gfx if known is not None else (None if vendor in (None, "amd") else False))
@@ -288,6 +288,16 @@ def _device_matches(accelerator: Accelerator, wanted: HasDevices) -> bool | None
         size = accelerator.memory_mib
         checks.append(None if size is None else contains(memory, key_from(size)))
     return conjunction(checks)
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Return whether a word in a device's name begins so; one word that ends in a digit is the whole: A100 is no A10."""
+    at, whole = name.find(wanted), " " not in wanted and wanted[-1].isdigit()
+    while at >= 0:
+        if not name[:at][-1:].isalnum() and not (whole and name[at + len(wanted) :][:1].isdigit()):
+            return True
+        at = name.find(wanted, at + 1)
+    return False
 
 
 def _nvidia_only(vendor: str | None, capability: Any, test: Callable[[Any], bool]) -> bool | None:

@@ -12,7 +12,8 @@ from compat.model import Environment, Workload
 from compat.records import replace
 from compat.rules.facts import ABSENT, MODEL_FAMILIES, SAME_CLASSES, Facts, family_of, has_more, visible
 from compat.rules.logic import holds
-from compat.rules.rule import IsOneOf
+from compat.rules.rule import HasDevices, IsOneOf
+from compat.versions import ranges_of
 
 
 def environment(**document: Any) -> Environment:
@@ -201,3 +202,16 @@ def test_a_rule_about_a_family_holds_for_those_with_its_classes(model: str, same
 )
 def test_a_model_of_an_unknown_family_is_none_that_is_named_in_full(words: tuple[str, ...], answer: bool | None) -> None:
     assert holds(IsOneOf("workload.model", words), Facts(environment(workload={"model": "some/model"}))) is answer
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "same"),
+    [
+        ("A10", "NVIDIA A10", True), ("A10", "NVIDIA A10G", True), ("A10", "NVIDIA A100-SXM4-80GB", False), ("L4", "NVIDIA L40S", False),
+        ("H200", "NVIDIA GH200 480GB", False), ("A100-SXM", "NVIDIA A100-SXM4-80GB", True), ("RTX 40", "NVIDIA GeForce RTX 4090", True),
+        ("RTX A", "NVIDIA RTX A6000", True),
+    ],
+)  # fmt: skip
+def test_a_device_is_named_by_the_beginning_of_a_word(name: str, device: str, same: bool) -> None:
+    condition = HasDevices(ranges_of(">=1"), names=(name,))
+    assert holds(condition, Facts(environment(accelerators=[{"name": device}]))) is same
