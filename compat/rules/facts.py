@@ -33,6 +33,17 @@ OFFLINE_ALIASES = {"HF_HUB_OFFLINE": "TRANSFORMERS_OFFLINE"}
 """A variable and the one that huggingface_hub reads where the first is unset or empty."""
 LOCAL_MODEL = "local-model"
 """The feature of a job whose model is a folder."""
+OWN_TRAINER = "own-trainer"
+"""The feature of a job that a tool runs with a trainer of its own instead of trl's."""
+_TRL_TASKS = ("sft", "reward", "dpo", "kto", "grpo", "rloo", "ppo", "orpo", "cpo", "simpo", "gkd", "pretrain")
+_OWN_TRAINERS = {
+    "axolotl": ("sft", "pretrain"),
+    "llamafactory": ("sft", "pretrain", "reward", "dpo", "kto", "orpo", "simpo"),
+    "ms-swift": ("sft", "pretrain", "dpo", "kto", "grpo", "gkd"),
+    "openrlhf": _TRL_TASKS,
+    "verl": _TRL_TASKS,
+}
+"""Tool → tasks in which nothing of trl's trainers prepares the model or the samples, generates, or computes the loss."""
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
@@ -179,6 +190,9 @@ class Facts:
         if self.workload.model:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
         task = self.value("workload.task")
+        # a script that was read shows its trainer
+        own = self.workload.trainer is None and any(task in _OWN_TRAINERS[name] for name in _OWN_TRAINERS if name in self._packages)
+        known.setdefault(OWN_TRAINER, own)
         if task in ADAPTER_TASKS:
             on.add("peft")
         if task == "serve":

@@ -11,7 +11,7 @@ from compat.formats.described import parse_described
 from compat.formats.jobs import DEFAULT_MEMORY
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
-from compat.rules.facts import IMPLIED, LOCAL_MODEL, Facts
+from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
@@ -29,8 +29,9 @@ def emitted() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _EMITTING:
                 found |= {text for each in node.args for text in _texts(each)}
-    # the stages are put together, whether the model is a folder follows from its name, and the memory is a container's
-    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY}
+    # the stages are put together, whether the model is a folder follows from its name, the memory is a container's, and tools
+    # bring trainers
+    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY, OWN_TRAINER}
 
 
 def _name(function: ast.expr) -> str:
@@ -98,3 +99,20 @@ def test_a_model_that_is_a_folder(model: str | None, expected: bool | None) -> N
     workload = {} if model is None else {"model": model}
     environment, _ = parse_described({"version": 1, "workload": workload}, "test")
     assert Facts(environment).feature("local-model") is expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "workload", "expected"),
+    [
+        ("axolotl", {"task": "sft"}, True),
+        ("axolotl", {"task": "dpo"}, False),
+        ("llamafactory", {"task": "dpo"}, True),
+        ("ms-swift", {"task": "orpo"}, False),
+        ("verl", {"task": "grpo"}, True),
+        ("verl", {"trainer": "GRPOTrainer"}, False),
+        ("transformers", {"task": "sft"}, False),
+    ],
+)
+def test_tools_train_with_their_own_trainers(tool: str, workload: dict[str, object], expected: bool) -> None:
+    document = {"distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}], "workload": workload}
+    assert Facts(parse_described(document, "x")[0]).feature("own-trainer") is expected
