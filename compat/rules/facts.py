@@ -44,6 +44,9 @@ _OWN_TRAINERS = {
     "verl": _TRL_TASKS,
 }
 """Tool → tasks in which nothing of trl's trainers prepares the model or the samples, generates, or computes the loss."""
+WITHOUT_TRL = "without-trl"
+"""The feature of a job that a tool runs without even importing trl's trainers."""
+_WITHOUT_TRL = ("openrlhf", "verl")
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
@@ -191,8 +194,9 @@ class Facts:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
         task = self.value("workload.task")
         # a script that was read shows its trainer
-        own = self.workload.trainer is None and any(task in _OWN_TRAINERS[name] for name in _OWN_TRAINERS if name in self._packages)
-        known.setdefault(OWN_TRAINER, own)
+        tools = [name for name in _OWN_TRAINERS if name in self._packages and self.workload.trainer is None]
+        known.setdefault(OWN_TRAINER, any(task in _OWN_TRAINERS[name] for name in tools))
+        known.setdefault(WITHOUT_TRL, task in _TRL_TASKS and any(name in _WITHOUT_TRL for name in tools))
         if task in ADAPTER_TASKS:
             on.add("peft")
         if task == "serve":

@@ -11,7 +11,7 @@ from compat.formats.described import parse_described
 from compat.formats.jobs import DEFAULT_MEMORY
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
-from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, Facts
+from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, WITHOUT_TRL, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
@@ -31,7 +31,7 @@ def emitted() -> set[str]:
                 found |= {text for each in node.args for text in _texts(each)}
     # the stages are put together, whether the model is a folder follows from its name, the memory is a container's, and tools
     # bring trainers
-    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY, OWN_TRAINER}
+    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY, OWN_TRAINER, WITHOUT_TRL}
 
 
 def _name(function: ast.expr) -> str:
@@ -116,3 +116,9 @@ def test_a_model_that_is_a_folder(model: str | None, expected: bool | None) -> N
 def test_tools_train_with_their_own_trainers(tool: str, workload: dict[str, object], expected: bool) -> None:
     document = {"distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}], "workload": workload}
     assert Facts(parse_described(document, "x")[0]).feature("own-trainer") is expected
+
+
+@pytest.mark.parametrize(("tool", "expected"), [("verl", True), ("openrlhf", True), ("ms-swift", False), ("transformers", False)])
+def test_tools_without_trl(tool: str, expected: bool) -> None:
+    document = {"distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}], "workload": {"task": "grpo"}}
+    assert Facts(parse_described(document, "x")[0]).feature("without-trl") is expected
