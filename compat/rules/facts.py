@@ -39,7 +39,7 @@ _TRL_TASKS = ("sft", "reward", "dpo", "kto", "grpo", "rloo", "ppo", "orpo", "cpo
 _OWN_TRAINERS = {
     "axolotl": ("sft", "pretrain"),
     "llamafactory": ("sft", "pretrain", "reward", "dpo", "kto", "orpo", "simpo"),
-    "ms-swift": ("sft", "pretrain", "dpo", "kto", "grpo", "gkd"),
+    "ms-swift": ("sft", "pretrain", "reward", "dpo", "kto", "grpo", "gkd"),
     "openrlhf": _TRL_TASKS,
     "verl": _TRL_TASKS,
 }
