@@ -35,18 +35,16 @@ LOCAL_MODEL = "local-model"
 """The feature of a job whose model is a folder."""
 OWN_TRAINER = "own-trainer"
 """The feature of a job that a tool runs with a trainer of its own instead of trl's."""
-_TRL_TASKS = ("sft", "reward", "dpo", "kto", "grpo", "rloo", "ppo", "orpo", "cpo", "simpo", "gkd", "pretrain")
-_OWN_TRAINERS = {
-    "axolotl": ("sft", "pretrain"),
-    "llamafactory": ("sft", "pretrain", "reward", "dpo", "kto", "orpo", "simpo"),
-    "ms-swift": ("sft", "pretrain", "reward", "dpo", "kto", "grpo", "gkd"),
-    "openrlhf": _TRL_TASKS,
-    "verl": _TRL_TASKS,
+_TASKS_WITH_TRL = {
+    "axolotl": ("dpo", "orpo", "kto", "cpo", "simpo", "grpo", "reward", "prm"),
+    "llamafactory": ("ppo",),
+    "ms-swift": ("orpo", "cpo", "simpo", "ppo"),
+    "openrlhf": (),
+    "verl": (),
 }
-"""Tool → tasks in which nothing of trl's trainers prepares the model or the samples, generates, or computes the loss."""
+"""Tool → tasks in which trl's trainers prepare the model or the samples, generate, or compute the loss."""
 WITHOUT_TRL = "without-trl"
 """The feature of a job that a tool runs without even importing trl's trainers."""
-_WITHOUT_TRL = ("openrlhf", "verl")
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
@@ -194,9 +192,9 @@ class Facts:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
         task = self.value("workload.task")
         # a script that was read shows its trainer
-        tools = [name for name in _OWN_TRAINERS if name in self._packages and self.workload.trainer is None]
-        known.setdefault(OWN_TRAINER, any(task in _OWN_TRAINERS[name] for name in tools))
-        known.setdefault(WITHOUT_TRL, task in _TRL_TASKS and any(name in _WITHOUT_TRL for name in tools))
+        tools = [tasks for name, tasks in _TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]
+        known.setdefault(OWN_TRAINER, any(task not in tasks for tasks in tools))
+        known.setdefault(WITHOUT_TRL, () in tools)
         if task in ADAPTER_TASKS:
             on.add("peft")
         if task == "serve":
