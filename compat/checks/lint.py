@@ -12,7 +12,7 @@ from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
-from compat.rules.facts import MODEL_FAMILIES, Facts, number_key, visible
+from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import Condition, Example, FixTemplate, HasDevices, HasFeature, HasPackage, IsOneOf, Rule
 from compat.rules.tasks import KINDS, OFFLINE_TRAINING, ONLINE_TRAINING, kinds_of
@@ -24,6 +24,8 @@ _ENGINES = {"vllm", "sglang", "lmdeploy"}
 """Servers that use several GPUs for one model, or for a replica each."""
 _MOST_TASKS = 4
 """The tasks of one kind that an exemption may list."""
+_OF_TOOLS = {"sft", "dpo", "kto", "grpo"}
+"""Tasks in which tools use trl's name for a trainer of their own."""
 
 
 @record(frozen=True)
@@ -100,6 +102,9 @@ def _conditions(rule: Rule) -> Iterator[str]:
     serves = _is_about(rule, _ENGINES) and not any(ONLINE_TRAINING in kinds_of(task) for task in words.get("workload.task", ()))
     if several and serves and "workload.launcher" not in words and "tensor-parallel" not in features:
         yield "several GPUs may have a replica each: say what it needs of the feature tensor-parallel"
+    trained = not _OF_TOOLS.isdisjoint(words.get("workload.task", ())) and not _is_about(rule, {"unsloth", "unsloth-zoo"})
+    if trained and _is_about(rule, {"trl"}) and features.isdisjoint((OWN_TRAINER, WITHOUT_TRL)):
+        yield f"tools such as verl train without trl's trainers: exempt {OWN_TRAINER}, or {WITHOUT_TRL} if trl fails to load"
     uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
     if _is_about(rule, {"flash-attn"}) and not uses and not loads:

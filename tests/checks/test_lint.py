@@ -147,6 +147,17 @@ def test_an_installed_flash_attn_is_used_where_it_is_asked_for() -> None:
     assert messages({**table, "errors": [{"exception": "ImportError", "message": "undefined symbol"}]}) == []
 
 
+def test_a_rule_about_a_trainer_of_trl_names_the_jobs_of_tools() -> None:
+    table = changed(packages={"trl": ">=0.19.0,<0.20.0"}, when={"task": ["sft"]}, fix=[{"upgrade": {"trl": ">=0.20.0"}}])
+    table["example"] = [
+        {"hit": {"packages": {"trl": "0.19.0"}, "task": "sft"}}, {"clear": {"packages": {"trl": "0.20.0"}, "task": "sft"}},
+    ]  # fmt: skip
+    (message,) = messages(table)
+    assert message.startswith("tools such as verl train without trl's trainers")
+    assert messages({**table, "unless": [{"features": ["own-trainer"]}]}) == []
+    assert messages({**table, "unless": [{"features": ["without-trl"]}]}) == []
+
+
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
     assert messages(table) == []

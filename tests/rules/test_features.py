@@ -118,7 +118,12 @@ def test_tools_train_with_their_own_trainers(tool: str, workload: dict[str, obje
     assert Facts(parse_described(document, "x")[0]).feature("own-trainer") is expected
 
 
-@pytest.mark.parametrize(("tool", "expected"), [("verl", True), ("openrlhf", True), ("ms-swift", False), ("transformers", False)])
+@pytest.mark.parametrize(
+    ("tool", "expected"), [("verl", True), ("openrlhf", True), ("ms-swift", False), ("transformers", False)]
+)
 def test_tools_without_trl(tool: str, expected: bool) -> None:
-    document = {"distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}], "workload": {"task": "grpo"}}
+    document = {
+        "distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}],
+        "workload": {"task": "grpo"},
+    }
     assert Facts(parse_described(document, "x")[0]).feature("without-trl") is expected
