@@ -231,7 +231,12 @@ class Names:
         submodule = self._module(below)
         if submodule is not None:
             return submodule
-        if unsure or record.open or any(name.endswith(ending) for ending in _FALLS_BACK.get(self.surface.package, ())):
+        if (
+            unsure
+            or record.open
+            or name in record.unsure
+            or any(name.endswith(ending) for ending in _FALLS_BACK.get(self.surface.package, ()))
+        ):
             return UNKNOWN
         if record.known is not None and name not in record.known:
             return UNKNOWN if record.partial else Meaning("never", surface, module, name)

@@ -253,12 +253,13 @@ class TableSurface:
         for about, each in definitions.items():
             if isinstance(each, dict):
                 definitions[about] = members.finish(about, each)
+        opened = [about for about, _ in statements("open")]
         renames = tuple(Rename(owner, old, new, until, 0) for (owner, old), (new, until) in statements("rename"))
         return Module(
             name, self.table.is_package(name), definitions=definitions, stars=tuple(star for star, _ in statements("star")),
-            lazy=_LazyNames(self.table, name, self._bit), open=any(True for _ in statements("open")), renames=renames,
+            lazy=_LazyNames(self.table, name, self._bit), open=None in opened, renames=renames,
             wrappers={about: tuples(taken) for about, taken in statements("wrapper")}, known=self.table.known(name),
-            partial="some" in self.table.block(name),
+            partial="some" in self.table.block(name), unsure=frozenset(filter(None, opened)),
         )  # fmt: skip
 
 

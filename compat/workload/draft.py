@@ -97,11 +97,13 @@ class Draft:
         """Return the known facts with their origins."""
         model = self.get("model")
         if isinstance(model, str) and os.path.isdir(model):
-            from compat.workload.model_files import merges_are_pairs
+            from compat.workload.model_files import merges_are_pairs, quantization_of
 
-            pairs = merges_are_pairs(model)
+            pairs, method = merges_are_pairs(model), quantization_of(model)
             if pairs is not None:
                 self.feature("tokenizer-json-0.20", pairs, os.path.join(model, "tokenizer.json"))
+            if method is not None and "quantization" not in self._stated:
+                self.record("quantization", method, os.path.join(model, "config.json"))
         known = {key: value for key in self._stated if (value := self.get(key)) is not None}
         features = {key[9:]: known.pop(key) for key in [*known] if key.startswith("features.")}
         on = tuple(name for name, value in features.items() if value)

@@ -1,4 +1,4 @@
-"""Files of models and data sets: the size of a model, and which library version wrote a tokenizer or a data set.
+"""Files of models and data sets: the size and quantization of a model, and which release wrote a tokenizer or a data set.
 
 The size comes from the headers of the safetensors files, or from ``config.json`` alone. Nothing is loaded.
 """
@@ -209,7 +209,7 @@ def _header(path: str) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
         raise InputError("is not a safetensors file: expected dtype and shape of each tensor", path) from None
 
 
-# --- Which library version wrote a saved tokenizer or dataset.
+# --- How weights are quantized, and which library version wrote a saved tokenizer or dataset.
 
 
 LIMIT = 64 * 1024 * 1024
@@ -222,6 +222,22 @@ def merges_are_pairs(model: str) -> bool | None:
     kind = saved.get("model") if saved else None
     merges = kind.get("merges") if isinstance(kind, dict) else None
     return isinstance(merges[0], list) if isinstance(merges, list) and merges else None
+
+
+def quantization_of(model: str) -> str | None:
+    """The method with which the weights in a model's folder are quantized; ``None`` if nothing says so.
+
+    bitsandbytes counts as the number of its bits, 4bit or 8bit.
+    """
+    config = _table(os.path.join(model, "config.json"))
+    stated = config.get("quantization_config") if config else None
+    if not isinstance(stated, dict):
+        return None
+    for bits in ("4bit", "8bit"):
+        if stated.get(f"load_in_{bits}") is True:
+            return bits
+    method = stated.get("quant_method")
+    return method if isinstance(method, str) and method != "bitsandbytes" else None
 
 
 def has_list_features(folder: str) -> bool | None:

@@ -51,6 +51,8 @@ _LIBRARIES = (
 )  # fmt: skip
 _QUANTIZERS = {"awq": "awq", "auto_gptq": "gptq", "gptqmodel": "gptq"}
 """Libraries that quantize a model, or load a quantized one, with the method."""
+_QUANTIZING = {"FineGrainedFP8Config": "fp8", "GPTQConfig": "gptq", "AwqConfig": "awq"}
+"""Configurations of transformers that quantize a model with the method; that of bitsandbytes says how many bits."""
 
 
 class Calls:
@@ -219,6 +221,9 @@ class Calls:
         self._draft.record("quantization", _QUANTIZERS[call.root], call.origin, tentative=call.conditional)
         self._inference.append(lambda: self._infers("inference", call))
         self._loaded(call)
+
+    def _quantizing(self, call: _Call) -> None:
+        self._draft.record("quantization", _QUANTIZING[call.name], call.origin, tentative=call.conditional)
 
     def _vllm(self, call: _Call) -> None:
         if call.name in ("LLM", "AsyncEngineArgs", "EngineArgs"):
@@ -396,6 +401,7 @@ _EXACT: dict[str, Callable[[Calls, _Call], None]] = {
     "torch.compile": _turns_on("torch-compile"), "transformers.pipeline": Calls._pipeline,
     **{f"bitsandbytes.optim.{name}8bit": _turns_on("8bit-adam") for name in ("Adam", "AdamW", "PagedAdam", "PagedAdamW")},
     "transformers.BitsAndBytesConfig": _takes("load_in_4bit", "load_in_8bit"),
+    **{f"transformers.{name}": Calls._quantizing for name in _QUANTIZING},
     "accelerate.Accelerator": _takes("mixed_precision", "gradient_accumulation_steps"),
     "accelerate.notebook_launcher": Calls._notebook_launcher,
     "accelerate.launchers.notebook_launcher": Calls._notebook_launcher,

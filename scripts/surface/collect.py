@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 _PASSED_OVER = re.compile(
     r"(^|[._])(tests?|testing|test_utils|testing_utils|prototype|benchmarks?|examples?|conftest|third_party|vendored?|npu|mlu|musa)([._]|$)"
 )
-_IMPORTS_ONLY = re.compile(
+_AT_IMPORT_ONLY = re.compile(
     r"^(transformers\.models\.|diffusers\.(models|pipelines|modular_pipelines|schedulers)\.|vllm\.model_executor\.|vllm\.v1\.attention"
     r"|sglang\.srt\.(models|layers)|timm\.|torch\.|torchvision\.|numpy\.)"
 )
-"""Thousands of near-copies whose calls all go to torch."""
+"""Thousands of near-copies whose calls all go to torch: only what runs when they are imported is read."""
+_OF_A_DEVICE = re.compile(r"torch\.(xpu|mps|mtia|hpu|npu|mlu|musa)\b")
+"""What is used in a function only where there is such a device; without one, it never runs."""
 _BASE_ONLY = frozenset(
     (
         "numpy", "pyarrow", "pydantic", "fastapi", "starlette", "openai", "safetensors", "triton", "setuptools", "packaging",
@@ -62,15 +64,21 @@ def needs_of(mined: Mined, package: str) -> dict[Need, int]:
         surface = mined.surface(release)
         consumer = Consumer(surface)
         for name in surface.names:
-            if name in sources and not _IMPORTS_ONLY.search(name):
+            if name in sources and not _AT_IMPORT_ONLY.search(name):
                 for need, _ in _chained(consumer, surface.module(name)):
                     found[need] |= 1 << at
     return {need: mask for need, mask in found.items() if _is_tracked(need, package)}
 
 
 def _direct(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Place]]:
-    imports_only = _IMPORTS_ONLY.search(module.name) is not None
-    return (pair for pair in direct_needs(module, own) if pair[0][0] == "import" or not imports_only)
+    at_import_only = _AT_IMPORT_ONLY.search(module.name) is not None
+    for need, place in direct_needs(module, own):
+        if _at_import(need, place) or not (at_import_only or _OF_A_DEVICE.match(need.target)) or need.kind == "import":
+            yield need, place
+
+
+def _at_import(need: Need, place: Place) -> bool:
+    return need.kind in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
 
 
 def _chained(consumer: Consumer, module: Module | None) -> Iterable[tuple[Need, Place]]:
@@ -109,7 +117,7 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
             module = surface.module(name) if name.partition(".")[0] in own and not passed_over(name) else None
             if module is None:
                 continue
-            chained = () if _IMPORTS_ONLY.search(name) else _chained(consumer, module)
+            chained = () if _AT_IMPORT_ONLY.search(name) else _chained(consumer, module)
             for need, place in (*_direct(module, surface.tops), *chained):
                 if wanted.get(need, 0) & bit:
                     found[_occurrence(need, module, place, eager)][place.line] |= bit
@@ -117,8 +125,7 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
 
 
 def _occurrence(need: Need, module: Module, place: Place, eager: Eager) -> Occurrence:
-    at_import = need.kind in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
-    if not at_import:
+    if not _at_import(need, place):
         return Occurrence(need, module.path, place.scope, "R1", ())
     assert not place.flags & ~AVAILABLE
     reached = eager.modules.get(module.name)

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 
 from compat.interfaces.source.records import Class, Function, Imported, Module
 from compat.records import values_of
+from scripts.surface.compiled import FILLED
 from scripts.surface.mined import Mined, given_by_stub, modules_of, stubs_of
 from scripts.surface.store import Release
 
@@ -25,7 +26,12 @@ class ModuleHistory:
         self.is_package = False
         self.statements: Statements = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
 
-    def add(self, module: Module, mask: int) -> None:
+    def add(self, module: Module | None, mask: int) -> None:
+        """Add what a module holds in these releases; ``None`` if it could not be read."""
+        self.mask |= mask
+        if module is None or module.problem is not None:
+            return
+        self.read |= mask
         self.is_package = self.is_package or module.is_package
         for section, about, says in statements_of(module):
             self.statements[section][about][says] |= mask
@@ -49,7 +55,10 @@ def history_of(mined: Mined, package: str) -> PackageHistory:
     stubs: dict[str, dict[tuple[tuple[int, str], tuple[int, str]], int]] = defaultdict(lambda: defaultdict(int))
     for at, release in enumerate(releases):
         for name, source in modules_of(release).items():
-            sources[name][source] |= 1 << at
+            if name in FILLED.get(package, ()):
+                history.modules[name].add(mined.surface(release).module(name), 1 << at)
+            else:
+                sources[name][source] |= 1 << at
         for name, source in stubs_of(release).items():
             stubs[name][modules_of(release)[name], source] |= 1 << at
         for name in (*release.opaque, *mined.surface(release).aliases):
@@ -57,11 +66,7 @@ def history_of(mined: Mined, package: str) -> PackageHistory:
     for name, found in sources.items():
         kept = history.modules[name]
         for source, mask in found.items():
-            kept.mask |= mask
-            module = mined.record(*source)
-            if module is not None and module.problem is None:
-                kept.read |= mask
-                kept.add(module, mask)
+            kept.add(mined.record(*source), mask)
         for (source, stub), mask in stubs[name].items():
             module, typed = mined.record(*source), mined.record(*stub)
             for each in given_by_stub(module, typed) if module is not None and typed is not None else ():
@@ -87,6 +92,7 @@ def statements_of(module: Module) -> Iterable[tuple[str, Hashable, Hashable]]:
     if module.all is not None:
         yield "all", None, module.all
     yield from ((kind, None, None) for kind in ("listed", "open") if getattr(module, kind))
+    yield from (("open", name, None) for name in sorted(module.unsure))
     if module.getter:
         yield "getter", module.getter, None
     yield from (("gives", key, None) for key in module.gives)

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+from scripts.surface.compiled import FILLED
 from scripts.surface.history import ModuleHistory, PackageHistory
 from scripts.surface.packages import AROUND, BESIDE, TRACKED, tops_of
 
@@ -19,17 +20,18 @@ _TOPS = frozenset(top for package in (*TRACKED, *BESIDE, *AROUND) for top in top
 class Detail:
     """``any``: whether a module is in the table. ``whole``: with signatures, members of classes and what calls them.
 
-    Otherwise only public names are, and where ``classes`` only those of classes and values.
+    Otherwise only public names are, where ``private`` all, and where ``classes`` only those of classes and values.
     """
 
     any: bool
     whole: bool
     classes: bool = False
+    private: bool = False
 
     def kept(self, section: str, about: Any, says: dict[Hashable, int], own: tuple[str, ...] = ()) -> dict[Hashable, int]:
         """What of a statement is kept. ``own``, in the module of a package: the top-level modules whose names it passes on."""
         if section == "define":
-            return self._definitions(says, own) if self.whole or not about.startswith("_") else {}
+            return self._definitions(says, own) if self.whole or self.private or not about.startswith("_") else {}
         if section == "lazy":
             return _short(about, says)
         if section in ("star", "open", "wrapper"):
@@ -78,6 +80,7 @@ def _spell_out(name: str, module: ModuleHistory, when: int, made_by: ModuleHisto
 
 WHOLE, SOME, NOTHING = Detail(any=True, whole=True), Detail(any=True, whole=False), Detail(any=False, whole=False)
 CLASSES = Detail(any=True, whole=False, classes=True)
+COMPILED = Detail(any=True, whole=False, private=True)
 _LEFT_OUT = {
     "transformers": r".*\.(dummy_\w+|modeling_(tf|flax)_\w+|sagemaker)$|kernels|benchmark",
     "torch": (
@@ -206,6 +209,8 @@ def detail_of(package: str, module: str) -> Detail:
     """Return how much of a module is kept."""
     if "." not in module:
         return WHOLE
+    if module in FILLED.get(package, ()):
+        return COMPILED
     if _matches(_LEFT_OUT, package, module):
         return NOTHING
     if package in _WHOLE_ONLY:

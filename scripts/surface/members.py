@@ -13,6 +13,7 @@ from typing import IO
 from compat.index.archives import NoRangesError, RemoteFile
 from compat.index.metadata import File, Unread
 from compat.index.transport import TooLarge, Transport
+from scripts.surface.compiled import LIBRARIES, LISTED, strings_of
 
 SMALL = 3 << 20
 """Wheels up to this size are read whole, and their hash is checked; of larger ones only the members that are wanted."""
@@ -92,7 +93,11 @@ def _runs(members: list[zipfile.ZipInfo]) -> list[list[int]]:
 
 
 def _wanted(members: Iterable[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
-    return [member for member in members if _is_source(_path(member.filename)) and member.file_size <= LARGEST_MEMBER]
+    return [
+        member
+        for member in members
+        if _path(member.filename) in LIBRARIES or (_is_source(_path(member.filename)) and member.file_size <= LARGEST_MEMBER)
+    ]
 
 
 def _from_zip(source: IO[bytes] | io.RawIOBase, contents: Contents) -> None:
@@ -100,7 +105,11 @@ def _from_zip(source: IO[bytes] | io.RawIOBase, contents: Contents) -> None:
         for member in archive.infolist():
             _note_opaque(_path(member.filename), contents)
         for member in _wanted(archive.infolist()):
-            contents.members[_path(member.filename)] = archive.read(member)
+            path = _path(member.filename)
+            if path in LIBRARIES:
+                contents.members[path + LISTED] = strings_of(archive.read(member))
+            else:
+                contents.members[path] = archive.read(member)
 
 
 def _sdist(body: bytes, contents: Contents) -> None:

@@ -97,7 +97,7 @@ class _Writer:
         life, read = self.number(module.mask), self.number(module.read) if module.read else -1
         chunk, text = -1, " "
         if detail.any and module.read:
-            text = written(self._block(module, detail))
+            text = written(self._block(name, module, detail))
             if self._open and (self._is_full(text, detail) or detail != self._detail):
                 self._close()
             self._detail, chunk = detail, len(self.chunks)
@@ -115,15 +115,17 @@ class _Writer:
             self.chunks.append(lzma_of("".join(self._open)))
             self._open.clear()
 
-    def _block(self, module: ModuleHistory, detail: Detail) -> dict[str, list[tuple[Any, ...]]]:
+    def _block(self, name: str, module: ModuleHistory, detail: Detail) -> dict[str, list[tuple[Any, ...]]]:
         block: dict[str, list[tuple[Any, ...]]] = {}
         own = tops_of(self.history.package) if module.is_package and not detail.classes else ()
         on_demand = module.statements.get("lazy", {})
         for section, abouts in module.statements.items():
             rows = []
             for about, says in abouts.items():
+                if not detail.whole and f"{name}.{about}" in self.history.modules:  # ``from . import data``
+                    says = {each: mask for each, mask in says.items() if each != ("i", name, about)}
                 kept = detail.kept(section, about, says, own)
-                if not kept and section == "define" and about in on_demand:  # other releases have it all the same
+                if says and not kept and section == "define" and about in on_demand:  # other releases have it all the same
                     kept = {("v",): functools.reduce(operator.or_, says.values())}
                 if kept:
                     rows.append((about, *self._says(kept, module.mask)))

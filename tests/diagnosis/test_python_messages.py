@@ -55,6 +55,22 @@ def test_what_is_missing(message: str, lack: Lack | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "title"),
+    [
+        ("AttributeError: module 'torch' has no attribute 'float8_e4m3fn'", "torch.float8_e4m3fn is in torch from 2.1.0 on"),
+        ("AttributeError: module 'torch' has no attribute '_scaled_mm'", "torch._scaled_mm is in torch from 2.1.0 on"),
+        ("AttributeError: module 'torch' has no attribute 'uint16'", "torch.uint16 is in torch from 2.3.0 on"),
+        ("AttributeError: module 'torch' has no attribute 'OutOfMemoryError'",
+            "torch.OutOfMemoryError is in torch at least from 2.4.0 on"),
+        ("ImportError: cannot import name '_host_emptyCache' from 'torch._C' (unknown.so)",
+            "torch._C._host_emptyCache is in torch from 2.5.0 on"),
+    ],
+)  # fmt: skip
+def test_names_bound_in_compiled_code(message: str, title: str) -> None:
+    assert [each.title for each in said(message)] == [title]
+
+
+@pytest.mark.parametrize(
     ("file", "package"),
     [
         ("/v/lib/python3.11/site-packages/trl/trainer.py", "trl"),

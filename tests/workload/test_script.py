@@ -141,6 +141,27 @@ def test_a_saved_tokenizer_shows_which_release_wrote_it(merges: str, verdict: bo
     assert (feature in (work.features or ()), feature in (work.features_absent or ())) == (verdict is True, verdict is False)
 
 
+@pytest.mark.parametrize(
+    ("config", "passed", "expected"),
+    [
+        ('{"quant_method": "fp8", "weight_block_size": [128, 128]}', "", "fp8"),
+        ('{"quant_method": "gptq", "bits": 4}', "", "gptq"),
+        ('{"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false}', "", "4bit"),
+        ('{"load_in_8bit": true}', "", "8bit"),  # before quant_method was written
+        ('{"quant_method": "bitsandbytes"}', "", None),
+        ('{"quant_method": "fp8"}', ", load_in_8bit=True", "8bit"),
+        ('"fp8"', "", None),
+    ],
+)
+def test_a_saved_model_shows_how_its_weights_are_quantized(
+    config: str, passed: str, expected: str | None, script: Path
+) -> None:
+    (script.parent / "model").mkdir()
+    (script.parent / "model" / "config.json").write_text(f'{{"quantization_config": {config}}}')
+    text = f"from transformers import AutoModel\nAutoModel.from_pretrained('model'{passed})"
+    assert read(script, text).workload.quantization == expected
+
+
 @pytest.mark.parametrize("split", ["", "train"])
 @pytest.mark.parametrize(("kind", "newer"), [("List", True), ("Sequence", False)])
 def test_a_saved_dataset_shows_which_release_wrote_it(split: str, kind: str, newer: bool, script: Path) -> None:
@@ -244,6 +265,8 @@ def test_constants_are_followed_and_nothing_else(text: str, expected: bool | Non
     ("from unsloth import FastLanguageModel as M\nM.from_pretrained(model_name='unsloth/mistral-7b', load_in_4bit=True)", "quantization", "4bit"),
     ("from transformers import BitsAndBytesConfig\nBitsAndBytesConfig(load_in_8bit=True)", "quantization", "8bit"),
     ("from transformers import BitsAndBytesConfig\nBitsAndBytesConfig(load_in_4bit=args.q)", "quantization", None),
+    ("from transformers import FineGrainedFP8Config\nFineGrainedFP8Config()", "quantization", "fp8"),
+    ("import transformers as t\nt.GPTQConfig(bits=4)", "quantization", "gptq"),
     ("from trl import GRPOTrainer\nGRPOTrainer(model='Qwen/Qwen3-4B')", "model", "Qwen/Qwen3-4B"), ("from trl import GRPOTrainer\nGRPOTrainer(model=model)", "model", None),
     ("from transformers import TrainingArguments\nTrainingArguments(fp16=True)", "precision", "fp16"),
     ("from transformers import TrainingArguments\nTrainingArguments(fp16=not ok(), bf16=ok())", "precision", None),

@@ -177,7 +177,7 @@ class Module:
     unknown), ``aliases`` are modules made importable without a file. ``all`` is ``__all__`` if it is a plain list.
     ``getter`` is the module of the function that creates its ``__getattr__``, ``gives`` the names that such a function in this
     module provides to others (``"module:name"``). ``known``, in a shipped table: the names that any release has here; any other
-    name is in no release or, if ``partial``, was omitted from the table.
+    name is in no release or, if ``partial``, was omitted from the table. ``unsure``: names that compiled code may provide.
     """
 
     name: str
@@ -199,6 +199,7 @@ class Module:
     gives: tuple[str, ...] = ()
     known: frozenset[str] | None = None
     partial: bool = False
+    unsure: frozenset[str] = frozenset()
 
     @property
     def path(self) -> str:
@@ -221,7 +222,7 @@ def pack_module(module: Module) -> bytes:
     values[names.index("definitions")] = {name: _plain(each) for name, each in module.definitions.items()}
     for kind in ("imports", "calls", "uses", "renames"):
         values[names.index(kind)] = tuple(map(values_of, getattr(module, kind)))
-    return zlib.compress(marshal.dumps(tuple(values[:-2]), 4), 6)
+    return zlib.compress(marshal.dumps(tuple(values[: names.index("known")]), 4), 6)
 
 
 def _plain(definition: Any) -> tuple[Any, ...]:

@@ -138,6 +138,19 @@ class TestTablesOfOtherShapes:
         table = _table(tmp_path, "compressed-tensors", releases)
         assert _kinds(table, "compressed_tensors.utils", "one") == ["value", "absent"]
 
+    def test_a_package_that_imports_its_own_module_still_has_it(self, tmp_path: Path) -> None:
+        releases = {
+            "1.0": {"compressed_tensors/utils/__init__.py": "", "compressed_tensors/utils/data.py": "one = 1"},
+            "2.0": {
+                "compressed_tensors/utils/__init__.py": "from compressed_tensors.utils import data as data",
+                "compressed_tensors/utils/data.py": "one = 1",
+            },
+        }
+        table = _table(tmp_path, "compressed-tensors", releases)
+        assert [World((surface,)).find("compressed_tensors.utils.data.one").kind for surface in table.surfaces()] == [
+            "value"
+        ] * 2
+
 
 class TestTables:
     def test_releases_are_in_order(self, peft: Table) -> None:
