@@ -166,7 +166,8 @@ def limited(clauses: str, limit: str) -> str:
 def raised(clauses: str, after: str) -> str:
     """Return the bounds with which a range takes a newer release, in its own form: ``>=4.40,<4.48`` becomes ``>=4.55.2,<4.56``.
 
-    A range that admits the release gets it as its lower bound; "" if it is not only an upper bound that excludes it.
+    A range that admits the release gets it as its lower bound; "" if it is not only an upper bound that excludes it, or if no
+    other release would be left.
     """
     parts = [_CLAUSE.fullmatch(part) for part in clauses.strip().strip("()").split(",") if part]
     refusing = [part for part in parts if part is None or not admits(part[0], after)]
@@ -177,7 +178,7 @@ def raised(clauses: str, after: str) -> str:
         return ""
     lead = f"{floor}," if any(part is not None and part[1] in (">", ">=") for part in parts) else ""
     if bound[1] == "<=":
-        return f"{lead}<={public(after)}"
+        return "" if lead else f"<={public(after)}"  # with both bounds, the release alone is left
     release = re.match(r"[\d.]*\d", public(after))
     kept = ([] if release is None else release[0].split("."))[: len(re.sub(r"(\.0)+$", "", bound[2]).split("."))]
     return f"{lead}<{'.'.join((*kept[:-1], str(int(kept[-1]) + 1)))}" if kept else ""

@@ -22,12 +22,13 @@ from compat.formats.edit.changes import (
     rewritten,
 )
 from compat.formats.edit.dispatch import edits_for, of_included, problem_of
-from compat.formats.edit.files import Edit, Mapped, Replacement, encoding_of, line_at, replaced
+from compat.formats.edit.files import Edit, Mapped, Replacement, as_if_written, encoding_of, line_at, replaced
 from compat.formats.installs.command import install_of
 from compat.formats.installs.variables import Variables, references
 from compat.formats.installs.words import COMPILED_AT_INSTALL, Install, Operand
 from compat.formats.listing import Listing
-from compat.formats.registry import Format
+from compat.formats.registry import Format, read_listings
+from compat.formats.specifiers import admits
 from compat.records import record
 from compat.redact import excerpt
 from compat.syntax.shell import Word, quoted, simple_commands, substituted
@@ -328,12 +329,14 @@ def edit_installs(
         except ValueError as reason:
             wrong = str(reason)
             continue
+        if depth > _DEEPEST:
+            raise InputError(f"is installed from more than {_DEEPEST} files deep", path)
         edit = Edit(path, content, encoded.encode(after))
-        wrong = problem_of(edit, form, here)
+        edits = tuple(each for file, named in elsewhere.items() if named for each in edits_for(file, named, depth + 1))
+        with as_if_written(edits):
+            wrong = problem_of(edit, form, here)
         if wrong is None:
-            if depth > _DEEPEST:
-                raise InputError(f"is installed from more than {_DEEPEST} files deep", path)
-            return (edit, *(each for file, named in elsewhere.items() if named for each in edits_for(file, named, depth + 1)))
+            return (edit, *edits)
     raise InputError(f"cannot be changed safely: {wrong}", path)
 
 
@@ -353,6 +356,8 @@ def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[st
                 script.use_index(command, change, [(each.version or "").partition("+")[2] for each in others])
         if wanted:
             here.append(change)
+    for file, found in elsewhere.items():
+        found += [change for change in here if change not in found and _is_undone_by(file, change)]
     for change in changes:
         named = change in here or any(change in found for found in elsewhere.values())
         if named or change.after is None or (change.implied and not change.direct):
@@ -364,6 +369,15 @@ def _gather(script: InstallScript, changes: Sequence[Change], elsewhere: dict[st
         script.add(change, used or there)
         here.append(change)
     return here
+
+
+def _is_undone_by(file: str, change: Change) -> bool:
+    """Whether a file that is installed as well has a range for a distribution that excludes its new release."""
+    if change.after is None:
+        return False
+    stated = (entry.distribution for listing in read_listings(file) for entry in listing.entries if entry.file in (None, file))
+    ranges = (each.specifier for each in stated if each.name == change.name and each.version is None)
+    return any(specifier is not None and not admits(specifier, change.after or "") for specifier in ranges)
 
 
 def _refuse_hidden(script: InstallScript, listings: Sequence[Listing], changes: Sequence[Change]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
+from compat.formats.edit.dispatch import edits_for
 from compat.model import Source
 from tests.formats.edit.conftest import COMMIT, VENDOR, Edited
 
@@ -220,3 +223,18 @@ def test_a_kind_that_is_not_edited(edited: Edited) -> None:
 def test_a_notebook_without_an_install_command(edited: Edited) -> None:
     with pytest.raises(InputError, match="torch is not listed here, and there is no pip install to add it to"):
         edited("a.ipynb", '{"cells": [], "nbformat": 4}', TORCH)
+
+
+def test_a_range_in_a_file_that_is_installed_as_well_does_not_undo_a_pin(tmp_path: Path) -> None:
+    """The pin in the Dockerfile satisfies the range today; installers would go back for it tomorrow."""
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("torch>=2.0,<=2.5.1  # tested\neinops\n")
+    dockerfile = tmp_path / "Dockerfile"
+    dockerfile.write_text(
+        "FROM x\nARG TORCH=2.5.1\nRUN pip install torch==${TORCH}\nCOPY . .\nRUN pip install -r requirements.txt\n"
+    )
+    edits = {Path(each.path).name: each.after.decode() for each in edits_for(str(dockerfile), [TORCH])}
+    assert edits == {
+        "Dockerfile": dockerfile.read_text().replace("2.5.1", "2.6.0"),
+        "requirements.txt": "torch==2.6.0  # tested\neinops\n",
+    }
