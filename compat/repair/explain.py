@@ -95,7 +95,8 @@ def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release) -
         and there[need] and not any(each.meets(other.specifier) for each in there[need])
     }  # fmt: skip
     listed = [text for text, name in against.items() if name in current]
-    return listed or [*against] or [f"{own} {need.text}" for need in unmet]
+    stated = [need for need in unmet if need.name not in solver.problem.unnamed]  # what no file lists moves by itself
+    return listed or [*against] or [f"{own} {need.text}" for need in stated or unmet]
 
 
 def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:

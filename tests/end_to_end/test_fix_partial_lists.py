@@ -109,6 +109,22 @@ def test_what_only_the_old_release_brought_along_keeps_nothing_back(
     assert (tmp_path / name).read_text() == text.replace("2.6.0", "2.7.0").replace("1.0", "2.0")
 
 
+def test_what_no_file_lists_is_no_reason_beside_what_one_does(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    index.add("helper", {"1.0": release("2025-01-01"), "2.0": release("2025-05-01")})
+    index.add(
+        "engine",
+        {
+            "1.0": release("2025-01-01", "helper==1.0", "trl==0.17.0"),
+            "2.0": release("2025-05-01", "helper==2.0", "trl==0.18.0"),
+        },
+    )
+    (tmp_path / "requirements.txt").write_text("engine==1.0\ntrl==0.17.0\n")
+    done = fix(*own(tmp_path, BAD_TRL), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "engine 1.0 requires trl==0.17.0" in " ".join(done.stdout.split())
+    assert "engine 1.0 requires helper" not in " ".join(done.stdout.split())
+
+
 def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
     index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})
