@@ -31,6 +31,7 @@ from compat.diagnosis.installations import failed_builds, find_missing_file, not
 from compat.diagnosis.interface_errors import between_packages, explain_interface_errors
 from compat.diagnosis.libraries import explain_loader_message
 from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
+from compat.diagnosis.missing_packages import asked_for
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import explain_resolver_messages
@@ -45,8 +46,6 @@ from compat.tables.hardware import driver_cuda
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
 
-
-if TYPE_CHECKING:
     Match = re.Match[str]
 
 
@@ -77,7 +76,9 @@ def explain_symptoms(
         found = (
             unknown_model_in(text, facts) or stated_requirements(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
         )
-        found = found or [each for number in order[:1] for each in met_requirements(errors[number], facts)]
+        found = found or [
+            each for number in order[:1] for each in met_requirements(errors[number], facts) or asked_for(errors[number], facts)
+        ]
     elif found[0].rule in ("symptom-conflicting-requirements", STATED):
         listed = [*stated_requirements(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
         found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]

@@ -41,7 +41,14 @@ from compat.diagnosis.missing_names import (
     of_older_name,
     shown_in,
 )
-from compat.diagnosis.missing_packages import none_of_module, not_installed, optional_import, undefined_name, without_metadata
+from compat.diagnosis.missing_packages import (
+    empty_package,
+    none_of_module,
+    not_installed,
+    optional_import,
+    undefined_name,
+    without_metadata,
+)
 from compat.diagnosis.named_releases import (
     of_attribute,
     of_flags,
@@ -215,7 +222,17 @@ def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack is not None and lack.kind == NAME and distribution_of_submodule(module := f"{lack.owner}.{lack.name}") is not None:
         return not_installed(module, _sides(lack, error).asking, error, facts)
     known = None if lack is None else _known(lack, error)
-    return _lacking(known, error, facts) if known is not None and version_of(known.package, facts) else []
+    if known is not None and (version_of(known.package, facts) or _is_lazy(known.package, known.what.rpartition(".")[0])):
+        return _lacking(known, error, facts) if version_of(known.package, facts) else []
+    return empty_package(lack.owner, error, facts) if lack is not None and lack.kind == NAME else []
+
+
+def _is_lazy(package: str, module: str) -> bool:
+    """Whether a module imports its names when they are asked for: Python may not know its location either."""
+    table = releases().table(package)
+    surface = None if table is None else table.surface(table.versions[-1])
+    found = None if surface is None else surface.module(module)
+    return found is not None and len(found.lazy) > 0
 
 
 def _of_unnamed_module(error: RaisedError, facts: Facts) -> list[Finding]:

@@ -23,7 +23,9 @@ from compat.diagnosis.frame_packages import (
 )
 from compat.diagnosis.installations import SYSTEMS, of_other_systems
 from compat.diagnosis.loader import EXTENSIONS
+from compat.diagnosis.stated import installs_in
 from compat.model import Finding, Fix, normalized
+from compat.records import replace
 from compat.reports.stated import meets
 from compat.reports.words import distribution_of
 from compat.rules.facts import ABSENT, Facts
@@ -164,6 +166,62 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
             here=location_text(error),
         )
     ]
+
+
+_MISSING = re.compile(r"not found|not installed|missing|requires?|needs?|please install|could not be imported", re.IGNORECASE)
+
+
+def asked_for(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for packages that the message of an import error says to install, and that are not installed."""
+    if error.exception not in ("ImportError", "ModuleNotFoundError") or not _MISSING.search(error.message):
+        return []
+    fixes = [fix for fix in installs_in(error.message) if fix.package and version_of(fix.package, facts) is None]
+    names = [fix.package for fix in fixes if fix.package]
+    if not names:
+        return []
+    who = "a model's own code" if "modeling file" in error.message else "the code"
+    are, them = ("are", "them") if len(names) > 1 else ("is", "it")
+    return [
+        inferred(
+            rule="symptom-not-installed",
+            title=f"{' and '.join(names)} {are} not installed, and {who} imports {them}",
+            why="The message says so.",
+            packages=dict.fromkeys(names),
+            fixes=tuple(_built(fix) for fix in fixes),
+            evidence=(_DEPENDENCIES,),
+            here=location_text(error),
+        )
+    ]
+
+
+def empty_package(module: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a package of which only a folder is there: Python names no location for a name it lacks."""
+    top = module.partition(".")[0]
+    if not providers(top) or distribution_of_submodule(module) is not None:
+        return []
+    name = distribution_of_module(top)
+    again = Fix("pin", name, None, "install it anew", f"pip install --force-reinstall --no-deps {name}")
+    return [
+        inferred(
+            rule="symptom-empty-package",
+            origin="build",
+            title=f"Python finds a folder {top} without the code of {name}",
+            why="It names no location of a module that is a folder without __init__.py: what an uninstalled release or an "
+            f"interrupted installation left, or a folder called {top} in the current directory or on PYTHONPATH.",
+            packages={name: version_of(name, facts)},
+            facts=("install",),
+            fixes=(_built(again), Fix("config", text=f"run from another directory, or rename the folder {top}")),
+            evidence=("https://docs.python.org/3/reference/import.html#namespace-packages",),
+            here=location_text(error),
+        )
+    ]
+
+
+def _built(fix: Fix) -> Fix:
+    """The installation of a package whose build needs the installed torch."""
+    if fix.command is None or fix.package is None or fix.package not in map(distribution_of_module, KERNELS):
+        return fix
+    return replace(fix, command=fix.command.replace("install ", "install --no-build-isolation ", 1))
 
 
 def _quoted(name: str, spec: str) -> str:

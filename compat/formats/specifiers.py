@@ -180,7 +180,10 @@ def raised(clauses: str, after: str) -> str:
     if bound[1] == "<=":
         return "" if lead else f"<={public(after)}"  # with both bounds, the release alone is left
     release = re.match(r"[\d.]*\d", public(after))
-    kept = ([] if release is None else release[0].split("."))[: len(re.sub(r"(\.0)+$", "", bound[2]).split("."))]
+    written = bound[2].split(".")
+    while written[1:] and written[-1] == "0":
+        written.pop()
+    kept = ([] if release is None else release[0].split("."))[: len(written)]
     return f"{lead}<{'.'.join((*kept[:-1], str(int(kept[-1]) + 1)))}" if kept else ""
 
 

@@ -12,7 +12,7 @@ from compat.formats.requirements.lines import decode
 from compat.syntax.parameters import name_end
 from compat.syntax.shell import written_words
 
-_LINE = re.compile(r"^\s*(?:-\s+)?(?:image:|container:)\s+[\"']?([^\s\"']+)", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?(?:image:|container:)[ \t]+[\"']?([^\s\"']+)", re.MULTILINE)
 _PARTS = re.compile(r"[^\W\d]+|[\d.]+|.")
 _DEEPEST = 8
 """Variables within the values of variables."""
