@@ -141,8 +141,7 @@ class AtOnce:
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0
         for version in versions:
-            at = place_of(known, version)
-            found |= 0 if at is None else 1 << at
+            found |= bit_of(known, version)
         return found
 
 
@@ -164,6 +163,22 @@ def place_of(known: tuple[str, ...], version: str) -> int | None:
     except ValueError:
         return None
     return next((at for at, each in enumerate(known) if key_of(each) == wanted), None)
+
+
+def bit_of(known: tuple[str, ...], version: str) -> int:
+    """Return the bit of a version in sets of ``known`` releases: one before the oldest has that of :func:`with_older`."""
+    at, public = place_of(known, version), version.partition("+")[0]
+    if at is None and known and public.replace(".", "").isdigit() and key_of(public) < key_of(known[0]):
+        at = len(known)  # builds from source have versions like 0.1.dev1, whatever their age
+    return 0 if at is None else 1 << at
+
+
+def with_older(lacking: int, known: tuple[str, ...]) -> int:
+    """Add a bit behind those of the known releases, for all before the oldest, to a set of releases that lack a name.
+
+    What the oldest known release lacks came later, so that no release before it has it.
+    """
+    return lacking | (lacking & 1) << len(known)
 
 
 def open_at_once() -> AtOnce:

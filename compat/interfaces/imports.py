@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import and_
 
-from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable
+from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable, with_older
 from compat.interfaces.rows import E1, E2, R1, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 
@@ -184,7 +184,8 @@ def _of_tier(rows: Rows, tier: str) -> Failing:
         kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
         for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
             bad = frozenset(row.bad)
-            mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in bad)
+            known = rows.versions(row.package)
+            mask = with_older(sum(1 << at for at, version in enumerate(known) if version in bad), known)
             key = row.package, mask, row.asks
             run = (version for version in versions if entered is None or row.module in entered(consumer, version))
             kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in run)

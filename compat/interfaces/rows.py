@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from compat.files import read_table
-from compat.interfaces.at_once import AVAILABLE_FROM, importable, least_available, place_of
+from compat.interfaces.at_once import AVAILABLE_FROM, bit_of, importable, least_available, place_of, with_older
 from compat.records import record
 from compat.versions import key_of
 
@@ -228,7 +228,7 @@ class Rows:
         masks = block["masks"]
         found = []
         for row in block["rows"]:
-            package, bad = row[0], masks[row[1]]
+            package, bad = row[0], self._lacking(row, masks)
             if bits is not None and not bits.get(package, 0) & bad:
                 continue
             bad &= ~self._passed_over(consumer, version, package)
@@ -255,7 +255,7 @@ class Rows:
             return 0
         if (package, least) not in self._below:
             older = (at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
-            self._below[package, least] = sum(1 << at for at in older)
+            self._below[package, least] = sum(1 << at for at in older) | 1 << len(self.versions(package))
         return self._below[package, least]
 
     def failing_with(self, consumer: str, kind: str, package: str, version: str) -> frozenset[str]:
@@ -265,7 +265,7 @@ class Rows:
             block, here = self._block(consumer, kind), self._bits(package, (version,))
             masks, when = block["masks"], 0
             for row in block["rows"]:
-                if row[0] == package and masks[row[1]] & here:
+                if row[0] == package and self._lacking(row, masks) & here:
                     for mask in row[2][::2]:
                         when |= masks[mask]
             self._failing[asked] = frozenset(each for at, each in enumerate(self.versions(consumer)) if when >> at & 1)
@@ -281,7 +281,9 @@ class Rows:
         block = self._block(consumer, kind)
         versions, found = self.versions(consumer), []
         for row in block["rows"]:
-            if (tier and row[3] != tier) or (needed is not None and not needed.get(row[0], 0) & block["masks"][row[1]]):
+            if (tier and row[3] != tier) or (
+                needed is not None and not needed.get(row[0], 0) & self._lacking(row, block["masks"])
+            ):
                 continue
             lines = [(block["masks"][mask], line) for mask, line in zip(row[2][::2], row[2][1::2])]
             when = tuple(at for at in range(len(versions)) if any(mask >> at & 1 for mask, _ in lines))
@@ -387,8 +389,11 @@ class Rows:
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         """Return the set of these releases as a bit mask."""
-        places = (self._position(package, version) for version in versions)
-        return sum({1 << at for at in places if at is not None})
+        return sum({bit_of(self.versions(package), version) for version in versions})
+
+    def _lacking(self, row: RowValues, masks: list[int]) -> int:
+        """Return the releases that do not have what a row needs; an override fits those that do not call it."""
+        return masks[row[1]] if row[10].startswith("override") else with_older(masks[row[1]], self.versions(row[0]))
 
 
 def _chosen(names: Iterable[str], consumers: Iterable[str] | None) -> list[str]:

@@ -27,6 +27,11 @@ def test_others_do_not(first: AtOnce) -> None:
     assert first.failing({"peft": ["0.15.0"], "accelerate": ["no version", "99.0"]}) == frozenset()
 
 
+def test_a_release_before_the_oldest_known_one_fails_like_it(first: AtOnce) -> None:
+    assert first.failing({"peft": ["0.15.0"], "accelerate": ["0.12.0"]}) == {"peft"}
+    assert first.failing({"peft": ["0.15.0"], "accelerate": ["0.1.dev1"]}) == frozenset()
+
+
 def test_one_of_several_is_enough(first: AtOnce) -> None:
     assert first.failing({"peft": ["0.14.0", "0.15.0"], "accelerate": ["1.6.0", "0.26.0"]}) == {"peft"}
 

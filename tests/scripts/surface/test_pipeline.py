@@ -237,6 +237,14 @@ class TestRows:
         ((row, chain),) = eager_rows(found, installed | {"unsloth": "2025.1.1"})
         assert (row.what, chain) == ("peft.prepare", ("unsloth", "trl.extra"))
 
+    @pytest.mark.parametrize(
+        ("version", "fails"), [("0.0.9", True), ("0.0.9+cu118", True), ("0.0.9.dev0", False), ("0.1.0rc1", False)]
+    )
+    def test_a_release_before_the_oldest_lacks_what_came_later(self, version: str, fails: bool, found: Rows) -> None:
+        (row,) = found.broken({"trl": "1.0", "peft": version}, tiers=(E2,)) or [None]
+        assert (row is not None and row.what == "peft.prepare") is fails
+        assert found.broken({"trl": "1.0", "peft": version}, tiers=(E1,)) == []  # that was removed from a later one
+
     def test_guards_tests_and_unknown_releases_say_nothing(self, found: Rows) -> None:
         assert not any(row.what.endswith(".old") for _, row in found.all_of("trl"))
         assert found.broken({"trl": "1.0", "peft": "9.9"}) == []
