@@ -234,18 +234,14 @@ def _by_moving(
         return  # read from a source tree: it has no next release
     table = known.table(moved)
     versions = () if table is None else table.versions
-    about = [
-        one for one in wanted.all if {moved, package} & set(wanted.packages_of(one)) and _says(known, one, wanted, installed)
-    ]
+    everything, now = _asked_once(moved, package, wanted, installed, known)
 
-    now = [one for one in about if one is each or _met(known, one, wanted, installed)]
-
-    def has(which: list[CodeNeed]) -> Callable[[str], bool]:
-        return lambda version: all(_met(known, one, wanted, {**installed, moved: version}) for one in which)
+    def has_this(version: str) -> bool:
+        return _met(known, each, wanted, {**installed, moved: version}) and now(version)
 
     here = moved, installed[moved], versions, versions
-    fixes = tuple(nearest_fixes(*here, what, check=has(about))) or tuple(
-        nearest_fixes(*here, "has this, but not everything your code uses: see compat script", check=has(now))
+    fixes = tuple(nearest_fixes(*here, what, check=everything)) or tuple(
+        nearest_fixes(*here, "has this, but not everything your code uses: see compat script", check=has_this)
     )
     nearby = next((fix.spec.lstrip("=>") for fix in fixes if fix.spec), None)
     lean = known.answer(package, installed[package], each.need).lean
@@ -259,6 +255,42 @@ def _by_moving(
     if advice is not None:
         yield Fix("config", None, None, advice.quoted(moved))
     yield from fixes
+
+
+_asked: list[tuple[tuple[object, ...], dict[tuple[str, str], tuple[Callable[[str], bool], Callable[[str], bool]]]]] = []
+"""The checks of the last environment and code; the findings of one run share them."""
+
+
+def _asked_once(
+    moved: str, package: str, wanted: CodeNeeds, installed: Mapping[str, str], known: Releases
+) -> tuple[Callable[[str], bool], Callable[[str], bool]]:
+    """Return whether a release of ``moved`` meets all needs of the code, and whether it meets those that are met now.
+
+    Each release is asked once: generated code lacks hundreds of names, and each of them looks for a release.
+    """
+    here = wanted, dict(installed), known
+    if not _asked or _asked[0][0][0] is not wanted or _asked[0][0] != here:
+        _asked[:] = [(here, {})]
+    checks = _asked[0][1]
+    if (moved, package) not in checks:
+        about = [
+            one
+            for one in wanted.all
+            if {moved, package} & set(wanted.packages_of(one)) and _says(known, one, wanted, installed)
+        ]
+
+        def has(which: list[CodeNeed]) -> Callable[[str], bool]:
+            answers: dict[str, bool] = {}
+
+            def check(version: str) -> bool:
+                if version not in answers:
+                    answers[version] = all(_met(known, one, wanted, {**installed, moved: version}) for one in which)
+                return answers[version]
+
+            return check
+
+        checks[moved, package] = has(about), has([one for one in about if _met(known, one, wanted, installed)])
+    return checks[moved, package]
 
 
 def _instead(new: str, need: Need) -> str:

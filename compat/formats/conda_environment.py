@@ -366,7 +366,7 @@ class CondaList(Format):
                 python = found.version
         platform = _PLATFORM.search(text)
         context = Environment(
-            python=python if python is not None and python.count(".") == 2 else None,
+            python=python if python is not None and python.count(".") == 2 and is_version(python) else None,
             os=None if platform is None else _SYSTEMS[platform[1]],
             machine=None if platform is None else _MACHINES.get(platform[2]),
         )

@@ -95,3 +95,16 @@ def test_a_module_that_another_part_of_a_namespace_package_may_have(
     monkeypatch.undo()  # the shipped tables
     found = _found(tmp_path, "from optimum.onnxruntime import ORTQuantizer\n", optimum="2.0.0", **others)
     assert len(found) == errors
+
+
+def test_generated_code_with_hundreds_of_wrong_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the shipped tables, with dozens of releases
+    path = tmp_path / "train.py"
+
+    installed = {"trl": "0.14.0", "transformers": "4.51.3", "torch": "2.6.0", "accelerate": "1.0.0", "datasets": "3.0.0"}
+
+    def judged(count: int) -> None:
+        path.write_text("from trl import SFTConfig\n" + "".join(f"SFTConfig(a{number}=1)\n" for number in range(count)))
+        assert len(list(findings.judge_code((str(path),), installed))) == count
+
+    assert_linear(judged, lambda count: count, 160, allowed=2.5)

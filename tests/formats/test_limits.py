@@ -14,6 +14,7 @@ from compat.formats.listing import CHOICES, CONFLICTING, EDGES, ENTRIES, ROOT, C
 from compat.formats.registry import format_of
 from compat.formats.requirements.requirement import parse_requirement
 from compat.rules.compiled import Matrix
+from tests.growth import assert_linear
 
 NAMES = {
     "requirements": "requirements.txt", "pyproject": "pyproject.toml", "poetry": "poetry.lock", "pdm": "pdm.lock", "pylock": "pylock.toml",
@@ -111,6 +112,22 @@ def test_what_a_listing_may_have() -> None:
             within_limits(changed)
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "line", "end"),
+    [
+        ("setup.cfg", "[options]\ninstall_requires =\n", "  a{}\n", ""), ("setup.cfg", "[options]\ninstall_requires =\n", "  a {}\n", ""),
+        ("setup.py", "from setuptools import setup\nsetup(install_requires=[\n", "'a{}',\n", "])\n"),
+        ("setup.py", "from setuptools import setup\nif x():\n  setup(install_requires=[", "'a{}',", "])\n"),
+        ("setup.py", "from setuptools import setup\nsetup(install_requires=[\n", "f({}),\n", "])\n"),
+    ],
+)  # fmt: skip
+def test_thousands_of_requirements_of_a_project(name: str, head: str, line: str, end: str) -> None:
+    def text(length: int) -> bytes:
+        return (head + "".join(line.format(number) for number in range(length // 8)) + end).encode()
+
+    assert_linear(lambda content: listings_of(name, content), text, 40_000)
+
+
 # --- What stands where a version belongs and is none: an error or nothing, in every format.
 
 _NO_VERSIONS = ("..", "1.x", "a", "3..11", "3.99999999999999999999999", "-", "3.11;x")
@@ -123,6 +140,7 @@ _WITH_VERSIONS = {
     "a.ipynb": '{"cells": [{"cell_type": "code", "source": "!pip install torch", "metadata": {}, "outputs": []}],'
     ' "metadata": {"language_info": {"name": "python", "version": "@"}}, "nbformat": 4, "nbformat_minor": 5}',
     "environment.yml": "dependencies:\n  - python=@\n  - cuda-toolkit=@\n  - torch=2.6\n",
+    "requirements.txt": "# platform: linux-64\nnumpy=1.26\npython=@\ncudatoolkit=@=h_0\n",
     "job.slurm": "#!/bin/bash\n#SBATCH --gres=gpu:@:@\nmodule load cuda/@ python/@\nuv venv -p @\npip install torch==2.6.0\n",
     "pod.yaml": "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: 'pytorch/pytorch:@-cuda@-cudnn9-devel', command: [sh, -c, pip install torch]}]}\n",
     "app.py": "import modal\nimage = modal.Image.from_registry('nvidia/cuda:@-devel-ubuntu22.04', add_python='@').pip_install('torch')\n",

@@ -33,8 +33,10 @@ class Collected:
         self._draft = Draft(Table({}, path), Places(""), None, None if name is None else normalized(name))
         self._includes = Includes(path)
         self._seen: set[tuple[str, int | None, str, int]] = set()
-        self._computed: dict[str, list[int]] = {}
-        self._conditional: dict[tuple[str, int], list[str]] = {}
+        self._stated: set[tuple[str, int]] = set()
+        self._unread: set[str] = set()
+        self._computed: dict[str, dict[int, None]] = {}
+        self._conditional: dict[tuple[str, int], dict[str, None]] = {}
 
     def node(self, extra: str) -> tuple[int, str | None]:
         """Return the node of an extra and the marker in its name: ``dev:python_version < "3.8"``; "" is the project itself."""
@@ -47,20 +49,20 @@ class Collected:
     def not_read(self, line: int, text: str) -> None:
         """Add something that only running the code decides, or another file."""
         place = f"{self.path}:{line}: {text}"
-        if place not in self._draft.elsewhere:
+        if place not in self._unread:
+            self._unread.add(place)
             self._draft.elsewhere.append(place)
 
     def computed(self, key: str, line: int) -> None:
         """Add a line that computes requirements in a way that was not followed."""
-        if line not in self._computed.setdefault(key, []):
-            self._computed[key].append(line)
+        self._computed.setdefault(key, {})[line] = None
 
     def conditional(self, key: str, requirement: str, line: int) -> None:
         """Add a requirement that depends on the undecided condition of a line."""
         words = " ".join(requirement.split())
-        found = self._conditional.setdefault((key, line), [])
-        if words and words not in found and not words.startswith("#"):
-            found.append(excerpt(words, 60))
+        found = self._conditional.setdefault((key, line), {})
+        if words and not words.startswith("#"):
+            found[excerpt(words, 60)] = None
 
     def python(self, text: str, line: int) -> None:
         """Set the supported Pythons from ``python_requires``."""
@@ -96,7 +98,8 @@ class Collected:
         if (found.name, line, file or "", parent) in self._seen:
             return
         self._seen.add((found.name, line, file or "", parent))
-        if file is None and all(each.line != line or each.found.name != found.name for each in self.statements):
+        if file is None and (found.name, line) not in self._stated:
+            self._stated.add((found.name, line))
             self.statements.append(Statement(found, self.path, line, span))
         self._draft.add(found, line, parent, file)
 
@@ -120,11 +123,12 @@ class Collected:
             return reason
 
     def listing(self, kind: str) -> Listing:
-        for key, lines in self._computed.items():
+        for key, computed in self._computed.items():
+            lines = list(computed)
             self.not_read(lines[0], f"{key} is computed in a way that could not be followed{_and_lines(lines[1:])}")
         for (key, line), texts in self._conditional.items():
             if texts:
-                listed = ", ".join(texts[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")
+                listed = ", ".join(list(texts)[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")
                 depend = "depends" if len(texts) == 1 else "depend"
                 self.not_read(line, f"{listed} ({key}) {depend} on this condition: not read")
         return self._draft.listing(kind)

@@ -159,7 +159,8 @@ class CodeNeeds:
                     before = found.get(single)
                     if before is None or (sure and not before.sure):
                         found[single] = CodeNeed(single, file, place.line, sure)
-        yield from sorted(found.values(), key=lambda each: (self.code.files.index(each.file), each.line))
+        order = {id(file): at for at, file in enumerate(self.code.files)}
+        yield from sorted(found.values(), key=lambda each: (order[id(each.file)], each.line))
 
     def _needs(self, file: CodeFile) -> Iterator[tuple[Need, Place]]:
         own = self.code.tops
