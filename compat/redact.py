@@ -27,8 +27,10 @@ _SIGNS = (
     "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=", "npm_", "pypi-age",
     "dckr_", "ya29.", "sg.", "r8_", "sk_", "asia", "gldt-", "glrt-", "glptt-", "rk_", "whsec_", "hvs.", "shpat_", "dop_v1_",
     "lin_api_", "tgp_v1_", "xai-", "pplx-", "api_org_", "basic ", "basic%20", "connection_string", "connectionstring",
-    "webhook", "%40", " -u ", " -a ", "redis-cli", "sqlcmd", "mongo", "lftp ", "smbclient", "twine ", "uv publish", "zip -p",
-    "7z ", "anaconda -t", "http-basic.", "pwd=", "-api",
+    "webhook", "%40", " -u ", " -a ", "redis-cli", "sqlcmd", "mongo", "lftp ", "smbclient", "twine ", "zip -p",
+    "7z ", "anaconda -t", "http-basic.", "pwd=", "-api", " publish", "--from-literal", "/hook/", "secrets.", "rpa_",
+    "wandb_v1_", "pcsk_", "fw_", "jina_", "sntrys_", "glc_", "phc_", "figd_", "sbp_", "vck_", "tvly-", "csk-", "pmak-", "tskey-",
+    "lsv2_", "dapi", "hvb.", "atatt", "%3d",
 )  # fmt: skip
 """In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
@@ -101,6 +103,8 @@ def _suspicious(lower: str) -> bool:
     for sign in _SIGNS:  # every line that is printed comes here: a generator would take twice as long
         if sign in lower:
             return True
+    if "?" in lower and "://" in lower and "=" in lower:
+        return True
     for word in _WORDS:
         at = lower.find(word)
         while at >= 0:
@@ -160,10 +164,11 @@ def _patterns() -> tuple[_Pattern, ...]:
     unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt|_?auth|credentials?)"
     named = rf"[\w.:-]{{0,40}}?(?:token|passw(?:or)?d|passphrase|secret|(?:{whose})[_-]?key)"
     mixed = r"(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Z])(?=[\w-]{0,40}[a-z])[\w-]{20,400}"  # commit hashes have no capitals
-    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20})?(?:\\?['\"])?"
+    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20}|!\w{1,20}\s{1,3})?(?:\\?['\"])?"
     about = r"(?!(?:is|was|are|must|not|has|needs|requires?|or|and|with|for|from|of|in)\s)"  # --token is missing
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     value = rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
+    jumbled = r"(?=\w{0,60}\d[A-Za-z]{1,20}\d)(?=\w{0,60}[A-Z])(?=\w{0,60}[a-z])[\w~+/=-]{12,4000}"  # Qwen2ForCausalLM is not
     random = r"(?=[A-Za-z_~+/=-]{0,80}\d)(?=[\d_~+/=-]{0,80}[A-Za-z])[\w~+/=-]{10,4000}(?![\w.(\[~+/=-])"
     ignored = re.IGNORECASE
 
@@ -176,7 +181,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         # a password with quotes; "https://host:80" and 'x@y' beside each other is none
         (
             "@",
-            re.compile(r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)[^\s\"<>/@]{1,200}@(?=[\w\[])"),
+            re.compile(r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)(?:\\\"|[^\s\"<>/@]){1,200}@(?=[\w\[])"),
             f"{HIDDEN}@",
         ),
         # a password that begins like the next scheme does
@@ -189,6 +194,8 @@ def _patterns() -> tuple[_Pattern, ...]:
         ),
         after("/t/", r"\w[\w-]{0,80}(?::\d{1,5})?/t/", r"[^/\s'\"<>`]{1,400}"),
         after("=", rf"[?&;#][\w. -]{{0,60}}?{secret}=", r"[^&;#\s'\"<>`]{1,4000}", ignored),
+        after("%3d", rf"%(?:3f|26)[\w.-]{{0,60}}?{secret}%3d", r"[^&;#%\s'\"<>`]{1,4000}", ignored),
+        after("=", r"://[^\s'\"<>`?]{1,400}\?(?:[^\s'\"<>`?]{0,400}?[&;])??[\w.-]{1,60}=", jumbled),
         # assignments in shells, YAML, JSON and Python, whose quotes may be escaped; password: … and api_key="…"
         after(
             "=",
@@ -198,6 +205,11 @@ def _patterns() -> tuple[_Pattern, ...]:
         after("", rf"{variable}{assigned}", value),
         after("", rf"{sure}{assigned}", value, ignored),
         after("", rf"{unsure}{assigned}", random),
+        # ms_token: …, dbPassword=…, POETRY_PYPI_TOKEN_NAME=…, save_token("…")
+        after(
+            "", r"(?:token|secret|passw(?:or)?d|pass|pwd|credentials?|key)(?:_\w{1,40})?"
+            rf"(?:{assigned}|\(\s{{0,9}}['\"]|\s{{1,20}}['\"]?)", rf"(?-i:{jumbled})", ignored,
+        ),
         # setenv("HF_TOKEN", "…"), ENV HF_TOKEN …, and netrc's password …
         after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|[\s|,>]{{1,20}}['\"]?)", random),
         after("", rf"\b_?(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
@@ -215,7 +227,9 @@ def _patterns() -> tuple[_Pattern, ...]:
             rf"{about}(?![$'\"-])[^\s'\"\\;&]{{1,4000}}", ignored,
         ),
         after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
-        after("wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"),
+        after(
+            "wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}(?:=\S{1,200})?\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"
+        ),
         after("login", r"\blogin(?:\(\s{0,9}|\s{1,40}(?:--?\w{1,20}\s{1,40}){0,3})['\"]?", random),
         after("password", r"\blogin\s{1,20}\S{1,100}\s{1,20}password\s{1,20}", r"[^\s'\"\\]{1,400}"),  # netrc
         # the password of "docker login -u me -p …"
@@ -229,7 +243,11 @@ def _patterns() -> tuple[_Pattern, ...]:
         after("anaconda", r"\banaconda\s{1,9}-t\s{1,9}", r"(?![$'\"-])\S{4,400}"),
         after("set", r"\btoken\s{1,9}set\s{1,9}", random),
         after("pwd=", r"(?<![\w-])pwd=", r"(?![/$'\"~.])[^\s;'\"]{4,400}", ignored),
-        after("--with-token", r"--with-token\s{1,9}", random),
+        after("--with-token", r"--with-token\s{1,9}(?:<<<\s{0,9}['\"]?)?", random),
+        after("publish", r"\bpublish\b[^\n|;&]{0,200}?\s-[at](?:=|\s{1,9})['\"]?", r"(?![$'\"-])[^\s'\"]{4,400}"),
+        after("--from-literal", r"--from-literal[=\s]['\"]?[\w.-]{1,60}=", r"(?![$'\"])[^\s'\"]{4,400}"),
+        after("secret", r"\bsecrets?\.[\w.-]{1,60}=['\"]?", random),
+        after("secret set", r"\bsecret set\b[^\n|;&]{0,200}?\s(?:-b|--body)[=\s]['\"]?", r"(?![$'\"])[^\s'\"]{4,400}"),
         after(
             "config", r"\bconfig\s{1,9}(?:http-basic\.\S{1,60}\s{1,9}\S{1,60}|pypi-token\.\S{1,60})\s{1,9}",
             r"(?![$'\"-])\S{4,400}",
@@ -279,16 +297,16 @@ def _patterns() -> tuple[_Pattern, ...]:
         # tokens of well-known services
         (
             "_",
-            re.compile(r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|[sr]k_(?:live|test)_\w{10}|whsec_\w{16}|shpat_\w{16}|dop_v1_\w{20}|lin_api_\w{16}|tgp_v1_[\w-]{20}|hf_oauth_\w{10}|api_org_\w{20})\w{0,400}"),
+            re.compile(r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20}|(?:rpa|lsv2_[ps]t|wandb_v1|pcsk|fw|jina|sntrys|glc|phc|figd|sbp|vck)_(?=\w{0,40}\d)[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|[sr]k_(?:live|test)_\w{10}|whsec_\w{16}|shpat_\w{16}|dop_v1_\w{20}|lin_api_\w{16}|tgp_v1_[\w-]{20}|hf_oauth_\w{10}|api_org_\w{20})\w{0,400}"),
             HIDDEN,
         ),
         (
             "-",
-            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|gl(?:dt|rt|ptt|ft|agent|soat)-[\w-]{15}|xai-\w{30}|pplx-\w{20}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
+            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|gl(?:dt|rt|ptt|ft|agent|soat)-[\w-]{15}|xai-\w{30}|(?:tvly|csk|PMAK)-(?=[\w-]{0,40}\d)[\w-]{20}|tskey-[a-z]{1,20}-\w{12}|pplx-\w{20}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
             HIDDEN,
         ),
-        ("a", re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35})(?![\w-])"), HIDDEN),
-        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|hvs\.[\w-]{16}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
+        ("a", re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|dapi[0-9a-f]{32}|ATATT3[\w-]{20,400})(?!\w)"), HIDDEN),
+        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|hv[sb]\.[\w-]{16}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
         ("eyj", re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
         after("private key", r"PRIVATE KEY(?: BLOCK)?-----", r"[^-]{1,8000}"),
         # "Your token … has been saved", "API key … rejected"
@@ -300,7 +318,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         # the address as a value of a query
         after("%40", r"%2f%2f[^\s%'\"]{1,80}%3a", r"[^\s'\"&]{1,400}?(?=%40)", ignored),
         after(
-            "/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|\bwebhookb2/|/bot\d{6,12}:",
+            "/", r"\bslack\.com/services/|\bdiscord(?:app)?\.com/api/webhooks/\d{1,30}/|\bwebhookb2/|/hook/|/bot\d{6,12}:",
             r"[\w/-]{6,200}",
         ),
     )  # fmt: skip

@@ -77,6 +77,8 @@ def test_values_that_are_named_like_secrets_are_hidden(before: str, after: str) 
         "tokenizer.pad_token = tokenizer.eos_token", "'token', 'revision'", "eos_token='<|end_of_text_128001|>'", "python login.py --port 8080",
         "-r /etc/passwd: torch2.6.0 was not read", "/run/secrets/token: transformers4.51.3", "--token is missing", "--password is required",
         "l.txt: it is outside (/etc/passwd)", "generate(token=tokens[0])", "key: str", "docker login registry.example", "echo 12.1 | tee cuda_version_a1b2c3d4e5", "num_key_value_heads: 8",
+        "cls_key: Qwen2ForCausalLM", "sort_key = Qwen2_5_VLForConditionalGeneration", "pad_token: <|vision_pad|>", "https://host/x?rev=3f2a9c0d1e4b5a69",
+        "https://github.com/a/b/issues/new?title=torch2.6.0", "bypass: torch==2.6.0+cu124", "KeyError: 'model.layers.0.mlp.W1a2b3'", "fw_bw_overlap_of_two_steps",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_is_kept(text: str) -> None:
@@ -95,7 +97,12 @@ SECRET = "q7Zx91fLm3Wb"
         ("WANDB_API_KEY: >-\n  ", ""), ("token: |\n  ", ""), ("SecretAccessKey: ", ""), ("<password>", "</password>"), ("HF_TOKEN\n", ""),
         ("npm_" + "a1" * 12, ""), ("pypi-AgEIcHlw", ""), ("dckr_pat_a1b2c3", ""), ("ya29.a0AfH6", ""), (f"SG.{'a' * 22}.", "abcdefgh"), ("r8_" + "a" * 12, ""),
         ("sk_live_", ""), ("https://bob:", "@host/x"), ("//bob:", "@host/x"), ("https://host/t/", "/x"), ("https://host/x?sig=", ""), ("--hub_token ", ""),
-        ("HF_TOKEN=", ""), ("password: ", ""), ("Authorization: Bearer ", ""), ("machine h login bob password ", ""),
+        ("HF_TOKEN=", ""), ("password: ", ""), ("Authorization: Bearer ", ""), ("machine h login bob password ", ""), ("ms_token: ", ""), ("dbPassword = '", "'"), ("POETRY_PYPI_TOKEN_NAME=", ""), ("save_token('", "')"),
+        ("conda config --set anaconda_token ", ""), ("password: !vault ", ""), ("PASS=", ""), ("--conda-token ", ""), ("https://host/x?a=b&st=", ""),
+        ("https://host/x%3Fa%3Db%26token%3D", ""), ("wandb login --host=https://w.example ", ""), ("gh auth login --with-token <<< ", ""),
+        ("uv publish -t ", ""), ("hatch publish -u bob -a ", ""), ("kubectl create secret generic a --from-literal b=c --from-literal d=", ""),
+        ("helm install x --set-string secrets.hf=", ""), ("gh secret set X --body ", ""), ("https://bob:\\\"", "@host/x"), ("https://a.example/v2/hook/", ""),
+        (f"rpa_{'a' * 12}", ""), (f"lsv2_pt_{'a' * 12}", ""), (f"token_hf_{'a' * 12}", ""), (f"tvly-{'a' * 12}", ""), (f"hvb.{'a' * 12}", ""),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("around", ["", "  0123456789 torch==2.6.0, nothing else\n" * 3000], ids=["alone", "in a long text"])
