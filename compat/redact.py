@@ -29,8 +29,8 @@ _SIGNS = (
     "lin_api_", "tgp_v1_", "xai-", "pplx-", "api_org_", "basic ", "basic%20", "connection_string", "connectionstring",
     "webhook", "%40", " -u ", " -a ", "redis-cli", "sqlcmd", "mongo", "lftp ", "smbclient", "twine ", "zip -p",
     "7z ", "anaconda -t", "http-basic.", "pwd=", "-api", " publish", "--from-literal", "/hook/", "secrets.", "rpa_",
-    "wandb_v1_", "pcsk_", "fw_", "jina_", "sntrys_", "glc_", "phc_", "figd_", "sbp_", "vck_", "tvly-", "csk-", "pmak-", "tskey-",
-    "lsv2_", "dapi", "hvb.", "atatt", "%3d",
+    "wandb_v1_", "pcsk_", "fw_", "jina_", "sntrys_", "glc_", "phc_", "figd_", "sbp_", "vck_", "tvly-", "csk-", "pmak-",
+    "tskey-", "lsv2_", "dapi", "hvb.", "atatt", "%3d",
 )  # fmt: skip
 """In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
