@@ -214,6 +214,7 @@ def test_what_fsdp_offloads(table: str, offload: bool | None, tmp_path: Path) ->
             ("zero-1", "zero-2"),
         ),
         ('{"zero_optimization": {"stage": 3}}', ("deepspeed", "zero-3"), ("zero-1", "zero-2", "deepspeed-auto-buckets")),
+        ('{"zero_optimization": {"zero_quantized_weights": true}}', ("deepspeed", "zero-quantized-weights"), None),
         ('{"bf16": {"enabled": true}, "communication_data_type": "fp32"}', ("deepspeed", "communication-type"), None),
         ('{"bf16": {"enabled": true}, "communication_data_type": "bf16"}', ("deepspeed",), ("communication-type",)),
         ('{"bf16": {"enabled": true}, "communication_data_type": null}', ("deepspeed",), None),
