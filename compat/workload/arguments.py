@@ -359,9 +359,10 @@ def _zero_facts(draft: Draft, zero: Mapping[str, object], origin: str, tentative
     if zero.get("stage") == 3:
         on = zero.get("stage3_prefetch_bucket_size") == "auto"
         draft.feature("deepspeed-auto-buckets", on, origin, tentative=tentative)
-    for key, feature in (("overlap_comm", "overlap-comm"), ("zero_quantized_weights", "zero-quantized-weights")):
-        if isinstance(zero.get(key), bool):
-            draft.feature(feature, zero[key], origin, tentative=tentative)
+    if isinstance(zero.get("overlap_comm"), bool):
+        draft.feature("overlap-comm", zero["overlap_comm"], origin, tentative=tentative)
+    if isinstance(zero.get("zero_quantized_weights"), bool):
+        draft.feature("zero-quantized-weights", zero["zero_quantized_weights"], origin, tentative=tentative)
 
 
 def deepspeed_facts(
