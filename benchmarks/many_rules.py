@@ -32,7 +32,7 @@ def write_many(ours: Path, many: Path, times: int) -> int:
         for number in range(len(rules) * (times - 1))
     ]
     (compiled,) = many.glob("lib/python3*/site-packages/compat/data/rules.bin")
-    compiled.write_bytes(sealed(packed([*rules, *generated])))
+    compiled.write_bytes(sealed(packed([*rules, *generated]), compiled.name))
     return len(rules) + len(generated)
 
 

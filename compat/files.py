@@ -74,16 +74,16 @@ def decode_utf8(path: str, content: bytes) -> str:
 # --- Tables shipped with this package. A damaged or missing table must fail, never look like "no findings".
 
 
-_SEAL = b"compat-table-2\n"
+_SEAL = b"compat-table-3\n"
 _SEALED = len(_SEAL) + 8 + 4
 
 
-def sealed(content: bytes) -> bytes:
-    """Prefix the content of a table with the format identifier, its length and its checksum.
+def sealed(content: bytes, name: str) -> bytes:
+    """Prefix the content of a table with the format identifier, its length and a checksum of it and its file's name.
 
     Protects against corruption, not tampering; a checksum, because a digest takes five times as long.
     """
-    return _seal_of(content) + content
+    return _seal_of(content, name) + content
 
 
 def read_table(path: str) -> bytes:
@@ -93,13 +93,14 @@ def read_table(path: str) -> bytes:
             seal, content = file.read(_SEALED), file.readall()
     except OSError:
         raise InputError("is missing: reinstall compat-doctor", path) from None
-    if seal != _seal_of(content):
+    if seal != _seal_of(content, os.path.basename(path)):
         raise InputError("is damaged: reinstall compat-doctor", path)
     return content
 
 
-def _seal_of(content: bytes) -> bytes:
-    return b"".join((_SEAL, len(content).to_bytes(8, "big"), zlib.crc32(content).to_bytes(4, "big")))
+def _seal_of(content: bytes, name: str) -> bytes:
+    check = zlib.crc32(content, zlib.crc32(name.encode()))
+    return b"".join((_SEAL, len(content).to_bytes(8, "big"), check.to_bytes(4, "big")))
 
 
 # --- Files in the user's cache: written atomically; an unusable cache is ignored.

@@ -87,7 +87,7 @@ def _without_others(folder: str, names: list[str]) -> None:
 def _write(path: str, content: bytes) -> None:
     """Write atomically, since a check may be reading the old file."""
     with open(path + ".new", "wb") as file:
-        file.write(sealed(content))
+        file.write(sealed(content, os.path.basename(path)))
     os.replace(path + ".new", path)
 
 

@@ -69,9 +69,13 @@ def test_the_undamaged_copy_finds_the_conflict(installed: Path) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_shipped_table_is_sealed(table: str, tmp_path: Path) -> None:
     whole = (PACKAGE / table).read_bytes()
-    assert sealed(read_table(str(PACKAGE / table))) == whole
+    assert sealed(read_table(str(PACKAGE / table)), Path(table).name) == whole
     chance = random.Random(table)
-    broken = tmp_path / "broken.bin"
+    broken = tmp_path / "other.bin"
+    broken.write_bytes(whole)
+    with pytest.raises(InputError, match="reinstall"):
+        read_table(str(broken))  # another table in its place would be read as one without entries
+    broken = tmp_path / Path(table).name
     for _ in range(20):
         broken.write_bytes(flipped(whole, chance.randrange(len(whole)), chance.randrange(8)))
         with pytest.raises(InputError, match="reinstall"):
