@@ -304,7 +304,7 @@ def _is_only_guessed(lack: Lack, owner: str, error: RaisedError) -> bool:
     """Whether only the name of a class, of one word, leads to its owner: packages share names such as ``Version``."""
     packages = {package_of(frame) for frame in error.frames} - {None}
     shared = lack.kind == MEMBER and re.fullmatch(r"[A-Z][a-z]+", lack.owner) is not None
-    return shared and bool(packages) and owner not in {distribution_of_module(name or "") for name in packages}
+    return shared and owner not in {distribution_of_module(name or "") for name in packages}
 
 
 def _sides(lack: Lack, error: RaisedError) -> _Sides:

@@ -253,6 +253,11 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
     there = f" Release {version} is listed as installed, so another environment was running." if version else ""
     system = str(facts.value("os"))
     fix = by_pip("pin", name, None, f"installs {name}")
+    renamed = next(iter(providers(match["name"].replace("-", "_"))), name)
+    if renamed not in (name, asking):
+        there = f"{there} The module {match['name']} is now in {renamed}, whose metadata has that name."
+        text = f"a release of {asking or 'the calling package'} that asks for {renamed}"
+        fix = by_pip("upgrade", asking, None, text) if asking not in (None, name) else Fix("config", text=text)
     if (instead := INSTEAD.get((name, system))) is not None:
         there = f" {name} has no wheels for {SYSTEMS[system]}: there, {instead} provides the module, under its own name."
         text = f"a release of {asking or 'the package that asks'} that knows {instead}"
@@ -264,7 +269,7 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
             why="Python found no metadata of the distribution (its .dist-info folder). It was not installed, was "
             "installed under "
             f"another name, or the module was only copied there.{there}",
-            packages={each: version_of(each, facts) for each in (asking, name, instead) if each},
+            packages={each: version_of(each, facts) for each in (asking, name, instead, renamed) if each},
             fixes=(fix,),
             evidence=("https://docs.python.org/3/library/importlib.metadata.html",),
             here=location_text(error),

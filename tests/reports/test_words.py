@@ -8,7 +8,7 @@ import compat
 from compat.reports.words import distribution_of
 from compat.rules.compiled import open_matrix
 
-TABLES_OF_SEVERAL = {"assertions", "at_once", "changes", "flags", "foreign", "index", "lines", "rows", "values"}
+TABLES_OF_SEVERAL = {"assertions", "at_once", "changes", "flags", "foreign", "homes", "index", "lines", "rows", "values"}
 
 
 def test_every_distribution_of_rules_and_tables_can_be_named() -> None:

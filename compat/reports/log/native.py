@@ -185,6 +185,7 @@ _PASSED_ON = re.compile(
     r"|unhandled system error|remote process exited|ncclRemoteError|Connection (?:closed|reset) by (?:remote )?peer|Broken pipe"
     r"|store->get\(.{0,80}\) got error|wait timeout after|Timed? ?out waiting for"
     r"|An error occurred while generating the dataset|look up to see its traceback"
+    r"|\A\w{1,60}(?:Failed|Error|Exception)\.__init__\(\) missing \d{1,2} required positional"
 )
 
 
