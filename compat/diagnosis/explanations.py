@@ -167,7 +167,8 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
     groups.setdefault("toolkit", toolkit_for(groups.get("code") or groups.get("option") or ""))
     groups["gpu"] = _gpu(symptom, groups.get("code"), device)
     groups["capability"] = (None if device is None else device.compute_capability) or "<compute capability>"
-    groups["architectures"] = "FLASHINFER_CUDA_ARCH_LIST" if names[:1] == ["flashinfer-python"] else "TORCH_CUDA_ARCH_LIST"
+    of_torch = names[:1] != ["flashinfer-python"] or "TORCH_CUDA_ARCH_LIST" in (facts.environment.variables or {})
+    groups["architectures"] = "TORCH_CUDA_ARCH_LIST" if of_torch else "FLASHINFER_CUDA_ARCH_LIST"
     of_cuda = {"driver", "cuda_toolkit"} <= {*symptom.facts}
     known = cuda_facts(facts.environment, driver_cuda(facts.environment)) if of_cuda else ()
     return Finding(

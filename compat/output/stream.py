@@ -52,6 +52,8 @@ def to_json(value: object) -> str:
 _ORDERS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 """Marks that change the direction of a text, and Unicode's own line ends."""
 _CONTROLS = {each: f"\\u{each:04x}" for each in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *_ORDERS)}
+_CONTROLS |= {0xE0000 + each: f"\\udb40\\u{0xDC00 + each:04x}" for each in range(0x80)}
+"""Tag characters are invisible, and hide text from whoever reviews it; JSON writes them as two escapes."""
 _COLOURS = ("[0m", "[1m", *(f"[1;{each}m" for each in range(30, 38)))
 """The only terminal commands that compat itself writes."""
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from compat.output.stream import emit, harmless, to_json
 
-_PARTS = (*"a: \n\t\r#[]{}<\"'\\é", "::", "##[", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x7f", "\u202e", "\u2028")
+_PARTS = (*"a: \n\t\r#[]{}<\"'\\é", "::", "##[", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x7f", "\u202e", "\u2028", "\U000e0041")
 _HOSTILE = st.lists(st.sampled_from(_PARTS), max_size=20).map("".join)
 
 
 @given(_HOSTILE)
 def test_no_control_reaches_a_terminal(text: str) -> None:
     shown = harmless(text)
-    assert not any(each in shown for each in "\x1b\x07\x9b\x7f\u202e\u2028")
+    assert not any(each in shown for each in "\x1b\x07\x9b\x7f\u202e\u2028\U000e0041")
     assert "\r" not in shown.replace("\r\n", "")
     assert shown.count("\n") == text.count("\n")
     assert harmless(shown) == shown
