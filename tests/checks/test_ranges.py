@@ -1,0 +1,37 @@
+"""Errors that hold for every release a requirement admits."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.checks.ranges import judge
+from compat.model import Accelerator, Distribution, Environment, Finding, Source
+
+B200 = (Accelerator(vendor="nvidia", name="B200", compute_capability="10.0"),)
+
+
+def found(specifier: str, *others: Distribution, python: str | None = None) -> list[Finding]:
+    copy = Distribution("torch", None, specifier=specifier, source=Source("index"))
+    return list(judge(Environment(python=python, os="linux", distributions=(copy, *others), accelerators=B200)))
+
+
+@pytest.mark.parametrize("specifier", [">=2.5,<2.6", "<2.6", "~=2.4.0", ">=2.7.0,<2.7.1", "<2.8,!=2.7.1"])
+def test_no_admitted_release_has_code_for_the_gpu(specifier: str) -> None:
+    (finding,) = found(specifier)
+    assert (finding.rule, finding.verdict, finding.severity) == ("build-torch-gpu", "hit", "error")
+    assert finding.packages == {"torch": None}
+    assert f"every release that torch{specifier} admits" in finding.here
+
+
+@pytest.mark.parametrize("specifier", ["<2.9", ">=2.5", ">=2.5,!=2.6.0", "<1.0", ">=99"])
+def test_some_release_has_it_or_the_requirement_is_open(specifier: str) -> None:
+    assert found(specifier) == []
+
+
+def test_two_requirements_on_one_distribution_are_not_judged() -> None:
+    assert found("<2.6", Distribution("torch", None, specifier="<3")) == []
+
+
+def test_releases_for_other_pythons_do_not_count() -> None:
+    assert found("<2.8", python="3.9.7")  # 2.8.0 is the last for it: the requirement excludes it
+    assert found("<2.9", python="3.9.7") == []
