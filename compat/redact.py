@@ -103,8 +103,11 @@ def _suspicious(lower: str) -> bool:
     for sign in _SIGNS:  # every line that is printed comes here: a generator would take twice as long
         if sign in lower:
             return True
-    if "?" in lower and "://" in lower and "=" in lower:
-        return True
+    at = lower.find("?") if "://" in lower else -1
+    while at >= 0:  # of a query, not of a question
+        if not lower[at + 1 : at + 2].isspace() and "=" in lower[at + 1 : at + 400] and "://" in lower[max(0, at - 400) : at]:
+            return True
+        at = lower.find("?", at + 1)
     for word in _WORDS:
         at = lower.find(word)
         while at >= 0:
