@@ -61,7 +61,8 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
         *guards.judge(facts), *optional.judge(facts),
         *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
     ]  # fmt: skip
-    if environment.accelerators and any(each.version is None and each.specifier for each in environment.distributions or ()):
+    on_machine = environment.accelerators or environment.driver
+    if on_machine and any(each.version is None and each.specifier for each in environment.distributions or ()):
         from compat.checks import ranges
 
         found += ranges.judge(environment)

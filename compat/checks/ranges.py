@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def judge(environment: Environment) -> Iterator[Finding]:
     """Yield the errors about wheels and the machine that a bounded requirement cannot avoid, whichever release is selected.
 
-    A requirement that admits the newest release is left out: later ones may be better.
+    They are questions where they are for a pin. A requirement that admits the newest release is left out: later ones may be
+    better.
     """
     listed = environment.distributions or ()
     for copy in listed:
@@ -28,7 +29,11 @@ def judge(environment: Environment) -> Iterator[Finding]:
         common: dict[str, Finding] | None = None
         for version in reversed(_admitted(copy, environment)):
             found = _errors(copy, version, environment)
-            common = found if common is None else {rule: each for rule, each in common.items() if rule in found}
+            common = (
+                found
+                if common is None
+                else {rule: _weaker(each, found[rule]) for rule, each in common.items() if rule in found}
+            )
             if not common:
                 break
         stated = f"every release that {copy.name}{copy.specifier} admits"
@@ -56,5 +61,11 @@ def _errors(copy: Distribution, version: str, environment: Environment) -> dict[
     """The errors about the wheels of one release of a distribution, by rule."""
     others = (each for each in environment.distributions or () if each is not copy)
     one = replace(environment, distributions=(*others, replace(copy, version=version, specifier=None)))
-    found = (each for each in builds.judge(Facts(one)) if each.verdict == "hit" and each.severity == "error")
-    return {each.rule: each for each in found if copy.name in each.packages}
+    return {each.rule: each for each in builds.judge(Facts(one)) if each.severity == "error" and copy.name in each.packages}
+
+
+def _weaker(newer: Finding, older: Finding) -> Finding:
+    """The finding for the newer release, as a question if it is one for the other."""
+    if older.verdict == "hit" or newer.verdict != "hit":
+        return newer
+    return replace(newer, verdict="possible", missing=older.missing, unknown=older.unknown, likelihood=older.likelihood)

@@ -28,6 +28,14 @@ def test_some_release_has_it_or_the_requirement_is_open(specifier: str) -> None:
     assert found(specifier) == []
 
 
+@pytest.mark.parametrize(("os", "verdict"), [("linux", "hit"), (None, "possible")])
+def test_no_admitted_release_runs_on_the_driver(os: str | None, verdict: str) -> None:
+    """Without the system, the build of a pin is not certain, either."""
+    copy = Distribution("torch", None, specifier=">=2.1,<2.6", source=Source("index"))
+    (finding,) = judge(Environment(os=os, driver="470.57.02", distributions=(copy,)))
+    assert (finding.rule, finding.verdict) == ("build-torch-driver", verdict)
+
+
 def test_two_requirements_on_one_distribution_are_not_judged() -> None:
     assert found("<2.6", Distribution("torch", None, specifier="<3")) == []
 
