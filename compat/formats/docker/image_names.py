@@ -16,6 +16,8 @@ _LINE = re.compile(r"^[ \t]*(?:-[ \t]+)?(?:image:|container:)[ \t]+[\"']?([^\s\"
 _PARTS = re.compile(r"[^\W\d]+|[\d.]+|.")
 _DEEPEST = 8
 """Variables within the values of variables."""
+_LONGEST = 4_000
+"""Characters of a name or a value: each ``ARG`` may repeat the one before it several times."""
 
 
 def image_names(path: str, content: bytes, *, dockerfile: bool) -> list[Mapped]:
@@ -80,7 +82,7 @@ def _unquoted(written: Mapped) -> Mapped:
 
 
 def _filled(written: Mapped, known: Mapping[str, Mapped], depth: int = 0) -> Mapped | None:
-    """Substitute ``$NAME``, ``${NAME}`` and ``${NAME:-default}``; ``None`` for other forms and unknown variables."""
+    """Substitute ``$NAME``, ``${NAME}`` and ``${NAME:-default}``; ``None`` for other forms, what is unknown or long."""
     text, offsets, at = "", list[int](), 0
     while at < len(written.text):
         sign = written.text.find("$", at)
@@ -95,6 +97,8 @@ def _filled(written: Mapped, known: Mapping[str, Mapped], depth: int = 0) -> Map
         for each in pieces:
             text += each.text
             offsets += each.offsets
+        if len(text) > _LONGEST:
+            return None
         at = end
     return Mapped(text, offsets)
 

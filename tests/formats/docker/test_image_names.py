@@ -54,3 +54,15 @@ def test_the_default_of_a_compose_variable_is_replaced() -> None:
     assert [each.text for each in image_names("compose.yaml", text.encode(), dockerfile=False)] == [old]
     after = with_image("compose.yaml", text.encode(), old, new, dockerfile=False)
     assert after == text.replace("v0.8.5", "v0.9.0").encode()
+
+
+def test_values_that_repeat_others_stay_short() -> None:
+    lines = [
+        "ARG A0=xxxxxxxx",
+        *(f"ARG A{at}=$A{at - 1}$A{at - 1}" for at in range(1, 60)),
+        "ARG TAG=1",
+        "FROM image:$TAG",
+        "FROM $A59",
+    ]
+    names = image_names("Dockerfile", "\n".join(lines).encode(), dockerfile=True)
+    assert [each.text for each in names] == ["image:1"]
