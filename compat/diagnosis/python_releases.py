@@ -1,4 +1,5 @@
-"""What releases of Python and NumPy added and removed: names, and features of the language.
+"""What releases of Python and NumPy added and removed, and what Python only has on some systems: names, and features of the
+language.
 
 Only what machine-learning packages used is listed.
 """
@@ -48,6 +49,15 @@ ADDED = {
     "3.12": "typing.override typing.TypeAliasType itertools.batched calendar.Month collections.abc.Buffer sys.monitoring",
     "3.13": "typing.TypeIs typing.ReadOnly typing.NoDefault copy.replace warnings.deprecated queue.ShutDown",
 }
+_ONLY_ON = {
+    "Unix": "fcntl grp pwd resource termios tty pty syslog posix signal.SIGKILL signal.SIGUSR1 signal.SIGUSR2 signal.SIGALRM "
+    "signal.SIGHUP signal.SIGQUIT signal.SIGCHLD signal.SIGSTOP signal.SIGCONT signal.alarm signal.pause signal.setitimer "
+    "os.fork os.geteuid os.getuid os.getgid os.getpgid os.setsid os.killpg os.uname os.getloadavg os.statvfs os.mkfifo",
+    "Linux": "os.sched_getaffinity os.sched_setaffinity os.memfd_create select.epoll socket.AF_NETLINK",
+    "Windows": "winreg msvcrt winsound _winapi os.startfile os.add_dll_directory ctypes.windll ctypes.WinDLL",
+}
+"""Names of the standard library by the systems that have them."""
+_HAVE = {"Unix": ("linux", "darwin"), "Linux": ("linux",), "Windows": ("windows",)}
 _OF_NUMPY = {
     "1.24": "float int bool object str long unicode complex",
     "2.0": "product cumproduct alltrue sometrue msort compat find_common_type float_ complex_ unicode_ string_ Inf NaN "
@@ -76,7 +86,7 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         return _numpy(lack.name, asking, where, facts)
     removed, added = by_name(REMOVED).get(lack.what), by_name(ADDED).get(lack.what)
     if removed is None and added is None:
-        return None
+        return _of_system(lack.what, asking, where, facts)
     python = _running(facts)
     release = removed or added or ""
     if python is not None and (key_of(python) >= key_of(release)) != bool(removed):
@@ -93,6 +103,25 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
     title = f"{who} uses {lack.what} of the standard library, which "
     title += f"Python {release} removed" if removed else f"has it since Python {release}"
     return _of_python("symptom-python-release", title, "a different", release, asking, fixes, where, facts)
+
+
+def _of_system(name: str, asking: str | None, where: str, facts: Facts) -> Finding | None:
+    """Return the finding for a name of the standard library that Python only has on other systems than this one."""
+    having, system = by_name(_ONLY_ON).get(name), str(facts.value("os"))
+    known = system in ("linux", "darwin", "windows")
+    if having is None or system in _HAVE[having]:
+        return None
+    who = asking or "A package"
+    fixes = [Fix("config", text="run it on Linux (on Windows: in WSL 2)" if having != "Windows" else "run it on Windows")]
+    if asking is not None:
+        fixes.append(by_pip("upgrade", asking, None, f"a release of {asking} that supports this system"))
+    return Finding(
+        rule="symptom-python-system", origin="surface", verdict="hit" if known else "possible",
+        title=f"{who} uses {name} of the standard library, which Python only has on {having}",
+        why="The code was not written for this system.",
+        packages={asking: version_of(asking, facts)} if asking else {}, facts=("os",),
+        fixes=tuple(fixes), evidence=("https://docs.python.org/3/library/index.html",), here=where,
+    )  # fmt: skip
 
 
 def _running(facts: Facts) -> str | None:

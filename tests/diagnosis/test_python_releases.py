@@ -58,3 +58,20 @@ def test_subscripts_of_python_s_own_classes() -> None:
 )
 def test_other_errors(error: str, line: str) -> None:
     assert found(error, line) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "os", "verdict"),
+    [
+        ("ModuleNotFoundError: No module named 'fcntl'", "windows", "hit"),
+        ("ModuleNotFoundError: No module named 'fcntl'", None, "possible"),
+        ("ModuleNotFoundError: No module named 'fcntl'", "linux", None),
+        ("AttributeError: module 'signal' has no attribute 'SIGKILL'", "windows", "hit"),
+        ("AttributeError: module 'os' has no attribute 'sched_getaffinity'", "darwin", "hit"),
+        ("ModuleNotFoundError: No module named 'winreg'", "linux", "hit"),
+        ("ModuleNotFoundError: No module named 'winreg'", "windows", None),
+    ],
+)
+def test_a_name_that_python_has_on_other_systems(error: str, os: str | None, verdict: str | None) -> None:
+    found = said(FRAME.format(error=error, line="x = f()"), Environment(os=os, distributions=(Distribution("vllm", "0.10.1"),)))
+    assert [each.verdict for each in found if each.rule == "symptom-python-system"] == ([] if verdict is None else [verdict])
