@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compat.records import replace
 from compat.tables.declared import open_declared
-from compat.versions import contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,4 +32,4 @@ def with_possible_python(listing: Listing) -> Listing:
 def _is_for(name: str, version: str, python: str) -> bool:
     package = open_declared().package(name)
     release = None if package is None else package.published(version)
-    return release is None or release.pythons is None or contains(release.pythons, key_of(python))
+    return release is None or release.supports(python)

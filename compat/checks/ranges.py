@@ -44,14 +44,8 @@ def judge(environment: Environment) -> Iterator[Finding]:
 def _admitted(copy: Distribution, environment: Environment) -> list[str]:
     """The final releases that a requirement and the Python accept, oldest first; none if the newest of all is among them."""
     package = open_declared().package(copy.name)
-    offered = [
-        version
-        for version in (() if package is None else package.versions)
-        if is_final(key_of(version))
-        and package is not None
-        and (release := package.published(version)) is not None
-        and release.is_offered(environment.python)
-    ]
+    published = (each.version for each in (package.releases if package else ()) if each.is_offered(environment.python))
+    offered = [version for version in published if is_final(key_of(version))]
     ranges = ranges_of(copy.specifier or "")
     admitted = [version for version in offered if contains(ranges, key_of(version))]
     return [] if not admitted or admitted[-1] == offered[-1] else admitted

@@ -160,6 +160,7 @@ class Rows:
         self._tops: dict[str, str] = header["tops"]
         self._opened: dict[tuple[str, str], Block] = {}
         self._positions: dict[tuple[str, str], int | None] = {}
+        self._bit_of: dict[tuple[str, str], int] = {}
         self._mentioned: dict[tuple[str, str, str], tuple[frozenset[str], frozenset[str]]] = {}
         self._failing: dict[tuple[str, str, str, str], frozenset[str]] = {}
         self._asked: dict[str, frozenset[str]] = {}
@@ -228,8 +229,11 @@ class Rows:
         masks = block["masks"]
         found = []
         for row in block["rows"]:
-            package, bad = row[0], self._lacking(row, masks)
-            if bits is not None and not bits.get(package, 0) & bad:
+            package = row[0]
+            if bits is not None and not bits.get(package):
+                continue  # most rows are about packages that are not there
+            bad = self._lacking(row, masks)
+            if bits is not None and not bits[package] & bad:
                 continue
             bad &= ~self._passed_over(consumer, version, package)
             if not (bad if bits is None else bits.get(package, 0) & bad):
@@ -389,7 +393,14 @@ class Rows:
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         """Return the set of these releases as a bit mask."""
-        return sum({bit_of(self.versions(package), version) for version in versions})
+        return sum({self._bit(package, version) for version in versions})
+
+    def _bit(self, package: str, version: str) -> int:
+        """Return the bit of one release, which every consumer asks for."""
+        asked = package, version
+        if asked not in self._bit_of:
+            self._bit_of[asked] = bit_of(self.versions(package), version)
+        return self._bit_of[asked]
 
     def _lacking(self, row: RowValues, masks: list[int]) -> int:
         """Return the releases that do not have what a row needs; an override fits those that do not call it."""

@@ -45,7 +45,11 @@ class Published:
 
     def is_offered(self, python: str | None) -> bool:
         """Whether installers take it without being asked for it: not yanked, and for this Python (``None``: any)."""
-        return self.yanked is None and (python is None or self.pythons is None or contains(self.pythons, key_of(python)))
+        return self.yanked is None and self.supports(python)
+
+    def supports(self, python: str | None) -> bool:
+        """Whether its Requires-Python accepts this Python (``None``: any)."""
+        return python is None or self.pythons is None or contains(self.pythons, key_of(python))
 
 
 class Package:
