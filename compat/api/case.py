@@ -10,6 +10,8 @@ from compat.api.report import apply_target, chosen_targets, config_of, in_force,
 from compat.checks import named_devices
 from compat.checks.choices import Requested, one_by_one
 from compat.checks.notebook_python import with_possible_python
+from compat.checks.over_images import with_replaced
+from compat.checks.torch_build import replaced_image_of
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.project.config import ProjectConfig, Target
@@ -98,6 +100,7 @@ class Case:
         for each in self.listing.entries if self.listing else ():
             copy = each.distribution
             pinned = copy.version is not None or (copy.source is not None and copy.source.kind != "index")
+            pinned = pinned and not replaced_image_of(copy)  # its release follows from what requires it
             found[copy.name] = found.get(copy.name, False) or pinned
         for limit in self.listing.constraints if self.listing else ():
             found[limit.name] = found.get(limit.name, False) or limit.version is not None
@@ -191,7 +194,7 @@ def _of_file(
     if len(listings) > 1 and part is None:
         names = ", ".join(each.label or each.file for each in listings)
         raise InputError(f"contains several environments ({names}): expected one", path)
-    listing = with_possible_python(listings[part or 0])
+    listing = with_replaced(with_possible_python(listings[part or 0]))
     target = _one_target(options, config)
     known, told = _told_of(listing.context, target, options)
     notes = tuple(dict.fromkeys((*listing.notes, *listing.unread, *told)))
@@ -205,10 +208,10 @@ def _of_file(
 
 
 def read_again(case: Case, listing: Listing, means: Means) -> Case:
-    """The case of an edited file, for the same target: the selection with the most errors."""
-    listing = one_by_one(listing) if case.one_by_one else listing
+    """The case of an edited file, for the same target: the selection with the most errors, else the same one."""
+    listing = with_replaced(one_by_one(listing) if case.one_by_one else listing)
     known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices)
+    found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices, case.selection)
     there = {(copy.name, copy.version) for copy in found.environment.distributions or ()}
     told = [f"with {found.selection}" if each == f"with {case.selection}" else each for each in case.told]
     unserved = tuple(each for each in case.unserved if there.issuperset(each.packages.items()))

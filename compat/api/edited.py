@@ -80,7 +80,7 @@ def written_for(case: Case, plan: Plan) -> Written:
         first = commands_for(None, torch, python=case.interpreter).install
         commands = replace(commands, install=tuple(dict.fromkeys((*first, *commands.install))))
     if not case.environment.distributions_complete:  # unlisted packages may have been installed before
-        moved = [each for each in changes if each.before is not None]
+        moved = [each for each in run if each.before is not None]
         commands = replace(commands, rollback=to_run(moved).rollback)
     if file is None and any(each.before_source is not None and each.before_source.kind == "conda" for each in changes):
         commands = replace(commands, rollback=())  # pip does not bring back what conda has installed

@@ -18,7 +18,7 @@ from compat.api.resolution import complete_case, original_case
 from compat.checks.choices import Requested
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
-from compat.checks.torch_build import image_of
+from compat.checks.torch_build import own_image_of
 from compat.checks.torch_variants import LAST, is_of_channel
 from compat.checks.unresolvable import Contradiction, contradictions
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
@@ -224,7 +224,7 @@ def _gone(copy: Distribution, why: str) -> Change:
 def on_another_image(case: Case, planner: Planner) -> Settled | None:
     """The file of a case with the nearest tag of its image that has fewer errors; ``None`` if none is known to have."""
     copies = case.environment.distributions or ()
-    images = {copy.name: image for copy in copies if (image := image_of(copy))}
+    images = {copy.name: image for copy in copies if (image := own_image_of(copy))}
     trials = {image: Trials(image, case.environment, planner.means.matrix) for image in images.values()}
     running = {copy.name: str(copy.extra["no_compiler"]) for copy in copies if "no_compiler" in copy.extra}
     for error in planner.errors:

@@ -69,8 +69,10 @@ def ranged(case: Case, plan: Plan, written: Written, after: Case | None, planner
         other = as_written(case, loose, edits, planner)
         if not other.resolves or edits.refused or not _takes(other, loose, after, planner, case):
             continue
-        now = _versions(other)
-        changes = tuple(replace(each, after=now[each.name]) if _is_raised(each) else each for each in changes)
+        now = _versions(other)  # without what only other extras and groups than those with the most errors install
+        changes = tuple(
+            replace(each, after=now[each.name]) if _is_raised(each) and each.name in now else each for each in changes
+        )
         plan, written, after = as_installed(case, replace(plan, changes=changes), other), edits, other
         if names == every:
             break

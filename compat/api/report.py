@@ -6,6 +6,7 @@ from compat.api.combined import contradiction, fixed_together, in_one_direction
 from compat.api.targets import apply_options, command_of, threshold_code
 from compat.checks import check_environment, named_devices, not_assessed
 from compat.checks.questions import about_listed_packages, fold_questions
+from compat.checks.torch_build import own_image_of
 from compat.errors import InputError
 from compat.model import SEVERITIES, Environment, Finding, Location, Report
 from compat.records import record, replace
@@ -223,9 +224,10 @@ def _errors(subject: Subject, environment: Environment, matrix: Matrix) -> tuple
 def _listing(listing: Listing, target: Target | None, options: Options, matrix: Matrix) -> _Judgement:
     from compat.checks import unresolvable
     from compat.checks.notebook_python import with_possible_python
+    from compat.checks.over_images import with_replaced
     from compat.checks.selections import judged_listing, to_environment
 
-    listing = with_possible_python(listing)
+    listing = with_replaced(with_possible_python(listing))
     known, notes = apply_target(listing.context, target, options)
     known, more = named_devices(known)
     asked = requested_of(target, options)
@@ -258,12 +260,14 @@ def _with_branches(
 ) -> tuple[Finding, ...]:
     """The findings, with those that hold if a command under a condition runs; they settle questions of the same rules."""
     from compat.checks import unresolvable
+    from compat.checks.over_images import with_replaced
     from compat.checks.selections import judged_listing
 
     held = {(each.rule, *sorted(each.packages.items())) for each in findings if each.verdict == "hit"}
     more: list[Finding] = []
     for branch in listing.branches:
         taken = replace(listing, entries=branch.entries, edges=branch.edges, together=branch.together, branches=())
+        taken = with_replaced(taken)
         for each in (*judged_listing(taken, known, matrix, asked)[0], *unresolvable.judge(taken, known, asked)):
             key = (each.rule, *sorted(each.packages.items()))
             if each.verdict == "hit" and key not in held:
@@ -281,7 +285,7 @@ def _advised(
         from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
 
         findings = with_ranked_fixes(findings, environment, matrix, shared)
-    if findings and any(copy.source and copy.source.kind == "image" for copy in environment.distributions or ()):
+    if findings and any(map(own_image_of, environment.distributions or ())):
         from compat.checks.image_tags import with_image_fixes
 
         findings = with_image_fixes(findings, environment, matrix)

@@ -8,9 +8,10 @@ from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
 from compat.checks.torch_build import INDEX as TORCH_INDEX
+from compat.checks.torch_build import replaced_image_of
 from compat.index import Index
 from compat.index.metadata import File
-from compat.model import Distribution, Finding, Source, normalized, of_no_index
+from compat.model import EMPTY, Distribution, Finding, Source, normalized, of_no_index
 from compat.records import replace
 from compat.redact import excerpt
 from compat.repair.builds import libraries_of_default
@@ -151,7 +152,8 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     """
     case = _without_vendors(case, means.index)
     environment = case.environment
-    copies = [copy for copy in environment.distributions or () if is_given(copy) or copy.version is not None]
+    every = environment.distributions or ()
+    copies = [copy for copy in every if (is_given(copy) or copy.version is not None) and not replaced_image_of(copy)]
     given = frozenset(copy.name for copy in copies if is_given(copy) or of_no_index(copy))
     elsewhere = means.index.unpinned().files_many(means.index.lost()) if means.index.settings.pinned else {}
     nowhere = frozenset(name for name, files in elsewhere.items() if files == ())
@@ -188,7 +190,11 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     listed = {copy.name for copy in copies}
     if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
-    copies += [Distribution(name, version, source=INDEX) for name, version in releases.items() if name not in listed]
+    instead = {copy.name: copy.extra for copy in every if replaced_image_of(copy)}
+    copies += [
+        Distribution(name, version, source=INDEX, extra=instead.get(name, EMPTY))
+        for name, version in releases.items() if name not in listed
+    ]  # fmt: skip
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
     copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
     notes = [

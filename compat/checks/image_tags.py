@@ -10,7 +10,7 @@ from __future__ import annotations
 from compat.checks import builds
 from compat.checks.images import RELEASE
 from compat.checks.models import judge_named
-from compat.checks.torch_build import image_of
+from compat.checks.torch_build import image_of, own_image_of
 from compat.formats.docker.base_images import NGC_PYTORCH, has_known_stack, known_stack, name_and_tag, with_tag
 from compat.model import Environment, Finding, Fix
 from compat.records import replace
@@ -37,7 +37,7 @@ _CUDNN_9 = key_of("2.4")
 
 def with_image_fixes(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[Finding, ...]:
     """The findings, those about packages of an image with the nearest better tag as their first fix."""
-    images = {copy.name: image_of(copy) for copy in environment.distributions or () if image_of(copy)}
+    images = {copy.name: image for copy in environment.distributions or () if (image := own_image_of(copy))}
     if not images:
         return tuple(findings)
     found = []

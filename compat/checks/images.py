@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from compat.checks.drivers import of_consumers
-from compat.checks.torch_build import Stack, device_name, image_of, major_version, name_and_code, version_tuple
+from compat.checks.torch_build import (
+    Stack,
+    device_name,
+    image_of,
+    major_version,
+    name_and_code,
+    replaced_image_of,
+    version_tuple,
+)
 from compat.model import Finding, Fix
 from compat.tables.hardware import branch_for, driver_cuda
 
@@ -16,6 +24,14 @@ RELEASE = "start from a release of the image"
 _BLACKWELL = 10
 _BY_RUNTIME = 0.5
 """The likelihood that the container runtime uses the forward-compatibility libraries of an image on any card."""
+_PTX = (
+    "Its torch has PTX, which the driver compiles when the program starts. Libraries and extensions without PTX fail: no "
+    "kernel image is available for execution on the device."
+)
+_REPLACED = (
+    "Its torch is replaced, but not its other libraries and extensions, which fail: no kernel image is available for execution "
+    "on the device. Its nvcc cannot compile for this GPU (DeepSpeed's optimizers, flash-attn)."
+)
 _GUIDE = "https://docs.nvidia.com/cuda/blackwell-compatibility-guide/"
 _FORWARD = "https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
 _ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html"
@@ -23,8 +39,10 @@ _ROCM = "https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/do
 
 def judge(stack: Stack) -> Iterator[Finding]:
     copies = stack.facts.environment.distributions or ()
-    image, package = next(((image, each) for each in copies if (image := image_of(each))), ("", None))
-    if package is None:
+    image = next(filter(None, map(image_of, copies)), "")
+    if not image:
+        if replaced := next(filter(None, map(replaced_image_of, copies)), ""):
+            yield from _before_the_gpu(stack, replaced)
         return
     yield from _vendor(stack, image)
     yield from _before_the_gpu(stack, image)
@@ -58,7 +76,8 @@ def _vendor(stack: Stack, image: str) -> Iterator[Finding]:
 
 def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
     """An image of NVIDIA whose CUDA is older than the GPU's architecture: torch has PTX for it, and no code."""
-    toolkit = stack.facts.environment.cuda_toolkit
+    toolkit, packages = stack.facts.environment.cuda_toolkit, _packages(stack, image)
+    replaced = {each.name: each.version for each in stack.facts.environment.distributions or () if replaced_image_of(each)}
     if _repository(image) != "nvidia/pytorch" or toolkit is None:
         return
     key = tuple(int(part) for part in toolkit.split(".")[:2])
@@ -71,9 +90,8 @@ def _before_the_gpu(stack: Stack, image: str) -> Iterator[Finding]:
         yield Finding(
             rule="image-before-gpu", origin="build", severity="warning",
             title=f"This image is older than {name_and_code(device)}: its code needs CUDA {first}, the image has {toolkit}",
-            why="Its torch has PTX, which the driver compiles when the program starts. Libraries and extensions without PTX "
-            "fail: no kernel image is available for execution on the device.",
-            packages=_packages(stack, image), facts=("accelerators", "cuda_toolkit"),
+            why=_PTX if packages else _REPLACED,
+            packages=packages or replaced, facts=("accelerators", "cuda_toolkit"),
             fixes=(Fix("config", text=f"{RELEASE} with CUDA {first} or newer"),),
             evidence=(_GUIDE,), here=f"{image}, {device_name(device)}",
         )  # fmt: skip
@@ -108,5 +126,5 @@ def _newer_than_the_driver(stack: Stack, image: str) -> Iterator[Finding]:
 
 
 def _packages(stack: Stack, image: str) -> dict[str, str | None]:
-    """The distributions that the image brings."""
+    """The distributions that the image brings, and that nothing replaces."""
     return {each.name: each.version for each in stack.facts.environment.distributions or () if image_of(each) == image}

@@ -160,6 +160,20 @@ def image_of(copy: Distribution) -> str:
     return str(source.details.get("image", "")) if source is not None and source.kind == "image" else ""
 
 
+REPLACES = "replaces"
+"""Key in ``extra`` of what an installer puts in the place of a package of an image: the image."""
+
+
+def replaced_image_of(copy: Distribution) -> str:
+    """The image of which an installer replaces this package; "" for any other."""
+    return str(copy.extra.get(REPLACES, ""))
+
+
+def own_image_of(copy: Distribution) -> str:
+    """The image that a distribution is from, or of which an installer replaces it; "" if there is none."""
+    return image_of(copy) or replaced_image_of(copy)
+
+
 def index_label(copy: Distribution) -> str:
     """The label of the vendor's index that a package is from (``cu124``, ``cpu``, ``xpu``); "" for any other index."""
     url = "" if copy.source is None else str(copy.source.details.get("url", ""))

@@ -1,7 +1,8 @@
 """Builds of torch other than those for CUDA on an index: whether conda's and those for ROCm have code for the target's GPUs.
 
 Conda's channel ``pytorch`` ended with 2.5.1. Its builds are those of the script that built them, not the wheels: those for CUDA
-11 contain PTX, which the driver compiles for any newer GPU, those for CUDA 12 do not. The builds of conda-forge all contain PTX
+11 contain PTX of their oldest architecture, which the driver compiles for any newer GPU, but which lacks attention and NCCL;
+those for CUDA 12 contain none. The builds of conda-forge all contain PTX
 of their newest architecture. A build for ROCm has code for some AMD GPUs (gfx targets).
 """
 
@@ -61,36 +62,74 @@ def _cuda_of(copy: Distribution, stack: Stack) -> str | None:
     return text if text.count(".") == 1 and text.replace(".", "").isdigit() else None
 
 
-def _builds(stack: Stack, copy: Distribution, cuda: str) -> tuple[TorchBuild, ...]:
-    """The builds for that CUDA of the release, or of the releases that a range (``=2.5``) admits."""
+def _builds(stack: Stack, copy: Distribution, cuda: str) -> dict[str, TorchBuild]:
+    """The builds for that CUDA of the release, or of the releases that a range (``=2.5``) admits, by release."""
     tables, wanted = stack.tables, copy.specifier if copy.specifier else f"=={copy.version}"
     try:
         admitted = ranges_of(wanted)
     except ValueError:
-        return ()
+        return {}
     releases = [each for each in tables.conda if contains(admitted, key_of(each))]
-    found = [next((build for build in tables.conda_builds(each) if build.cuda == cuda), None) for each in releases]
-    return tuple(build for build in found if build is not None) if all(found) else ()
+    found = {each: next((build for build in tables.conda_builds(each) if build.cuda == cuda), None) for each in releases}
+    return {each: build for each, build in found.items() if build is not None} if all(found.values()) else {}
 
 
 def _conda_without_code(stack: Stack, copy: Distribution, cuda: str) -> Iterator[Finding]:
-    builds = _builds(stack, copy, cuda)
+    of_release = _builds(stack, copy, cuda)
+    builds = tuple(of_release.values())
     for device in stack.devices:
         capability = device.compute_capability or ""
-        if not builds or any(stack.tables.runs(capability, each.codes, each.ptx) is not False for each in builds):
+        if not builds or any(stack.tables.runs(capability, each.codes, ()) is not False for each in builds):
+            continue
+        by_ptx = any(stack.tables.runs(capability, each.codes, each.ptx) for each in builds)
+        if by_ptx and not all(_has_old_ptx(*each) for each in of_release.items()):
             continue
         name, release = device_name(device), copy.version or copy.specifier or ""
-        compiled = ", ".join(f"sm_{code}" for code in builds[0].codes)
+        compiled = f"The builds in conda's pytorch channel for CUDA {cuda} are compiled for " + ", ".join(
+            f"sm_{code}" for code in builds[0].codes
+        )
+        no_ptx = (
+            f"{compiled}, without PTX that the driver could compile. Every kernel fails: no kernel image is available for "
+            f"execution on the device. The channel ended with {LAST} and has no build for this GPU."
+        )
         yield Finding(
             rule="build-torch-gpu", origin="build",
-            title=f"This torch has no code for {name_and_code(device)}",
-            why=f"The builds in conda's pytorch channel for CUDA {cuda} are compiled for {compiled}, without PTX that the "
-            f"driver could compile. Every kernel fails: no kernel image is available for execution on the device. The channel "
-            f"ended with {LAST} and has no build for this GPU.",
+            severity="warning" if by_ptx and not _needs_more_than_ptx(stack) else "error",
+            title=f"This torch has {f'only PTX of sm_{builds[0].ptx[0]}' if by_ptx else 'no code'} for {name_and_code(device)}",
+            why=f"{compiled}. {_OLD_PTX}" if by_ptx else no_ptx,
             confidence="reported", packages={"torch": copy.version}, facts=("accelerators", "build"),
-            fixes=tuple(_fixes()), evidence=(_PTX_RULE, _CHANNEL_ENDED), here=f"pytorch {release} for CUDA {cuda}, {name}",
+            fixes=tuple(_fixes()), evidence=(_PTX_RULE, *_PTX_FAILS, _CHANNEL_ENDED) if by_ptx else (_PTX_RULE, _CHANNEL_ENDED),
+            here=f"pytorch {release} for CUDA {cuda}, {name}",
         )  # fmt: skip
         return
+
+
+_OLD_PTX = (
+    "The driver compiles their PTX of sm_37 when the program starts, for minutes. That lacks the attention kernels "
+    "(scaled_dot_product_attention: 'is for sm80-sm90, but was built for sm37'), and NCCL has none (named symbol not found)."
+)
+_PTX_FAILS = ("https://github.com/dmMaze/BallonsTranslator/issues/1148",)
+_FIRST_ATTENTION, _FIRST_ARCHITECTURE = key_of("2.0"), 80
+"""The first torch with scaled_dot_product_attention, and the architecture that its kernels for newer GPUs are written for."""
+_TAKE_SDPA = {"transformers": "4.36", "diffusers": "0.13"}
+"""Packages whose models take scaled_dot_product_attention by default, from a release on."""
+_TAKE_NCCL = ("deepspeed", "vllm")
+
+
+def _has_old_ptx(release: str, build: TorchBuild) -> bool:
+    """Whether the PTX of a build is that of an architecture without its kernels for attention."""
+    return key_of(release) >= _FIRST_ATTENTION and all(int(each) < _FIRST_ARCHITECTURE for each in build.ptx)
+
+
+def _needs_more_than_ptx(stack: Stack) -> bool:
+    """Whether the job takes attention kernels or NCCL: a package that does is listed, or there are several GPUs."""
+    if len(stack.devices) > 1:
+        return True
+    for copy in stack.facts.environment.distributions or ():
+        first = _TAKE_SDPA.get(copy.name)
+        if copy.name in _TAKE_NCCL or (first and (copy.version is None or key_of(copy.version) >= key_of(first))):
+            return True
+    return False
 
 
 def _fixes() -> Iterator[Fix]:

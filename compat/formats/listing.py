@@ -20,11 +20,15 @@ ROOT = -1
 
 @record(frozen=True)
 class Entry:
-    """One listed release and its position: a 1-based line, and the file if it was included."""
+    """One listed release and its position: a 1-based line, and the file if it was included.
+
+    ``alone``: a command installs it without what it requires.
+    """
 
     distribution: Distribution
     line: int | None = None
     file: str | None = None
+    alone: bool = False
 
 
 class Edge(NamedTuple):

@@ -156,18 +156,23 @@ def is_pinned(clauses: str) -> bool:
 
 def limited(clauses: str, limit: str) -> str:
     """Return a range with other bounds (``<26``, ``>=0.18.0,<0.19``) in place of its own in their directions."""
-    core = clauses.strip().strip("()")
-    signs = {bound[0] for bound in limit.split(",")}
-    kept = [part for part in core.split(",") if part and ((at := _CLAUSE.fullmatch(part)) is None or at[1][0] not in signs)]
-    text = ",".join((*kept, limit))
+    bounds = {bound[0]: bound for bound in limit.split(",")}
+    signs, parts = frozenset(bounds), []
+    for part in filter(None, clauses.strip().strip("()").split(",")):
+        found = _CLAUSE.fullmatch(part)
+        if found is None or found[1][0] not in signs:
+            parts.append(part)
+        elif (bound := bounds.pop(found[1][0], None)) is not None:
+            parts.append(part[: found.start(1)] + bound)
+    text = ",".join((*parts, *bounds.values()))
     return f"{clauses[: len(clauses) - len(clauses.lstrip())]}{f'({text})' if clauses.strip().startswith('(') else text}"
 
 
 def raised(clauses: str, after: str) -> str:
     """Return the bounds with which a range takes a newer release, in its own form: ``>=4.40,<4.48`` becomes ``>=4.55.2,<4.56``.
 
-    A range that admits the release gets it as its lower bound; "" if it is not only an upper bound that excludes it, or if no
-    other release would be left.
+    A range that admits the release gets it as its lower bound; next to ``<=`` the lower bound stays, else the release alone
+    would be left. "" if it is not only an upper bound that excludes the release.
     """
     parts = [_CLAUSE.fullmatch(part) for part in clauses.strip().strip("()").split(",") if part]
     refusing = [part for part in parts if part is None or not admits(part[0], after)]
@@ -176,9 +181,9 @@ def raised(clauses: str, after: str) -> str:
         return floor
     if len(refusing) > 1 or (bound := refusing[0]) is None or bound[1] not in ("<", "<="):
         return ""
-    lead = f"{floor}," if any(part is not None and part[1] in (">", ">=") for part in parts) else ""
     if bound[1] == "<=":
-        return "" if lead else f"<={public(after)}"  # with both bounds, the release alone is left
+        return f"<={public(after)}"
+    lead = f"{floor}," if any(part is not None and part[1] in (">", ">=") for part in parts) else ""
     release = re.match(r"[\d.]*\d", public(after))
     written = bound[2].split(".")
     while written[1:] and written[-1] == "0":

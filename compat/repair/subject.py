@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
+from compat.checks.torch_build import replaced_image_of
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Listing, key_of_choice
 from compat.formats.registry import FORMATS, read_content, read_listings
@@ -54,11 +55,13 @@ class Installed:
 
 
 def installed_by(
-    listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Requested | None = None
-) -> Installed:
+    listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Requested | None = None,
+    preferred: str = "",
+) -> Installed:  # fmt: skip
     """The environment that a file installs, its direct requirements, and its requirements without a pin.
 
-    Of several selections of extras and groups the one with the most errors is used, preferring the default one.
+    Of several selections of extras and groups the one with the most errors is used, of equals the ``preferred`` one, else the
+    default one: what an edited file installs is that of the selection that was fixed.
     :class:`InputError` if the file does not support any known Python.
     """
     asked = asked or Requested()
@@ -69,7 +72,7 @@ def installed_by(
     python, origin, older, newer = _python(listing, contexts, known, index)
     known = replace(known, python=python)
     contexts = Contexts(listing, known, asked)
-    number = _selection(listing, known, matrix, asked, contexts)
+    number = _selection(listing, known, matrix, asked, contexts, preferred)
     place = next((at for at in range(len(contexts.platforms)) if contexts.on_platform(at)), 0)
     chosen = contexts.on_platform(place) & contexts.with_set(number)
     here = [at for at, mask in enumerate(contexts.installed()) if mask & chosen]
@@ -80,6 +83,7 @@ def installed_by(
     wanted = tuple(
         Need(copy.name, "" if copy.version is not None else copy.specifier or "", extras[copy.name]) for copy in copies
         if (extras[copy.name] if copy.version is not None else copy.name not in pinned) and not is_given(copy)
+        and not replaced_image_of(copy)
     )  # fmt: skip
     whole = listing.complete or listing.kind in _OF_CONDA
     selection = contexts.sets[number].label
@@ -214,8 +218,10 @@ def _target(place: Platform, contexts: Contexts) -> Target:
 # --- The selection of extras and groups to plan for.
 
 
-def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts) -> int:
-    """The number of the selection with the most errors; the first one among equals."""
+def _selection(
+    listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts, preferred: str
+) -> int:
+    """The number of the selection with the most errors; of equals the preferred one, else the first."""
     if len(contexts.sets) < 2:
         return 0
     found, _ = judged_listing(listing, known, matrix, asked)
@@ -225,7 +231,10 @@ def _selection(listing: Listing, known: Environment, matrix: Matrix, asked: Requ
         label = contexts.sets[at].label
         return label in error.selections or label.startswith("every extra")
 
-    return max(range(len(contexts.sets)), key=lambda at: (sum(holds(each, at) for each in errors), -at))
+    def rank(at: int) -> tuple[int, bool, int]:
+        return sum(holds(each, at) for each in errors), bool(preferred) and contexts.sets[at].label == preferred, -at
+
+    return max(range(len(contexts.sets)), key=rank)
 
 
 def _once(copies: Iterable[Distribution]) -> Iterable[Distribution]:

@@ -12,6 +12,7 @@ from itertools import permutations
 from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
 from compat.checks.questions import fold_questions
+from compat.checks.torch_build import REPLACES, replaced_image_of
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -35,7 +36,9 @@ def environment_after(environment: Environment, chosen: Mapping[str, Release]) -
         if here is not None and here.version == release.version:
             copies.append(here)
         else:
-            copies.append(Distribution(name=name, version=release.installed, source=release.source or _INDEX))
+            found = Distribution(name=name, version=release.installed, source=release.source or _INDEX)
+            image = "" if here is None else replaced_image_of(here)
+            copies.append(replace(found, extra={REPLACES: image}) if image else found)
     left = [
         copy for copy in environment.distributions or ()
         if copy.version is None or (copy.name not in chosen and copy.source is not None and copy.source.kind == "conda")

@@ -84,4 +84,5 @@ def test_what_is_compiled_against_torch_finds_it_in_the_environment(fix: Run, tm
         done = fix(*own(tmp_path, old), url=server.url, subject=["environment.yml"], job=CLEAN)
     assert '  apply     TORCH_CUDA_ARCH_LIST="8.0" conda run --name job python -m pip install "torch==2.7.0"\n' in done.stdout
     assert 'TORCH_CUDA_ARCH_LIST="8.0" PIP_NO_BUILD_ISOLATION=0 conda env update --file environment.yml\n' in done.stdout
+    assert '  undo      conda run --name job python -m pip install "torch==2.6.0"\n' in done.stdout
     assert "uv pip install" not in done.stdout

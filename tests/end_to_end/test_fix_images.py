@@ -192,3 +192,27 @@ def test_what_an_image_has_in_an_unknown_release_is_not_asked_of_the_index(compa
         done = compat("fix", str(path), "--gpu", "A100", "--python-version", "3.11", "--index-url", server.url)
     assert "transformer-engine" not in done.stdout
     assert "Nothing to fix" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_replaces_the_torch_of_the_image_moves_with_what_requires_it(compat: Run, tmp_path: Path) -> None:
+    """The image's torch has PTX for the GPU, but is not what runs."""
+    packages = {
+        "vllm": {
+            "0.6.5": release("2024-12-17", "torch==2.5.1"), "0.9.0": release("2025-05-15", "torch==2.7.0"),
+            "0.10.2": release("2025-09-13", "torch==2.8.0"),
+        },
+        "torch": {"2.5.1": release("2024-10-29"), "2.7.0": release("2025-04-23"), "2.8.0": release("2025-08-06")},
+    }  # fmt: skip
+    path = tmp_path / "Dockerfile"
+    text = "FROM nvcr.io/nvidia/pytorch:24.07-py3\nRUN pip uninstall -y flash_attn\nRUN pip install vllm=={}\n"
+    path.write_text(text.format("0.6.5"), encoding="utf-8")
+    words = ("--gpu", "B200", "--torch-index", "http://127.0.0.1:9")
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *words, "--index-url", server.url, "--write")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "also      torch 2.8.0" in done.stdout
+        assert "(image-before-gpu)" in done.stdout
+        assert path.read_text(encoding="utf-8") == text.format("0.10.2")
+        done = compat("fix", str(path), *words, "--index-url", server.url, "--write", "--level", "warning")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text(encoding="utf-8") == text.format("0.10.2").replace("24.07", "25.01")

@@ -583,3 +583,23 @@ def test_constraints_limit_what_is_not_listed(fix: Run, index: IndexServer, tmp_
     assert done.returncode == 0, done.stdout + done.stderr
     assert "bad-tokenizers" not in done.stdout  # of the transformers that the constraint allows
     assert (job / "constraints.txt").read_text() == limits.replace("torch==2.6.0\ntriton==3.2.0", "torch==2.7.0\ntriton==3.3.0")
+
+
+def test_the_edited_file_is_judged_with_the_extra_that_was_fixed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """After the edit no selection has an error by its list alone: what uv adds for the extra still counts."""
+    bad_helper = RULE.format(
+        name="bad-helper", severity="error", packages='trl-helper = ">=2"', hit='trl-helper = "2.0"',
+        clear='trl-helper = "1.0"', fix='[[rule.fix]]\ndowngrade = { trl-helper = "<2" }',
+    )  # fmt: skip
+    index.add("trl", {each: release("2025-05-27", "trl-helper") for each in ("0.17.0", "0.18.0")})
+    index.add("trl-helper", {"1.0": release("2025-05-01"), "2.0": release("2025-06-01")})
+    text = '[project]\nname = "job"\nversion = "1"\ndependencies = ["accelerate==1.6.0"]\n[project.optional-dependencies]\nall = ["trl>=0.17,<0.18"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    words = (*own(tmp_path, BAD_TRL, bad_helper), "--write")
+    done = fix(*words, url=index.url, subject=["pyproject.toml"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = (tmp_path / "pyproject.toml").read_text()
+    assert '"trl>=0.18.0,<0.19"' in written
+    assert "trl-helper<2" in written
+    again = fix(*words, "--extras", "all", url=index.url, subject=["pyproject.toml"], job=CLEAN)
+    assert "Nothing to fix" in again.stdout

@@ -18,7 +18,7 @@ from compat.formats.listing import Listing
 from compat.formats.registry import Commands, Format, format_of, read_content
 from compat.formats.specifiers import admits
 from compat.model import Distribution
-from compat.records import record
+from compat.records import record, replace
 
 _INDEXED = ("index", "nightly", None)
 
@@ -161,8 +161,15 @@ def commands_for(
     install = tuple(f"{built}{line}" for line in found.install) or here
     if not all(line.startswith(pip.start("install")) for line in found.install):  # another tool, which would undo what pip does
         others = " and its source" if form.sources else " and its lock file" if found.lock else ""
-        back = (f"# restore {pip.quoted(path)}{others}, then:", *found.install)
+        undone = form.commands(path, content, [_undone(change) for change in wanted], pip).install
+        back = (f"# restore {pip.quoted(path)}{others}, then:", *undone)
     return Commands(found.lock, install, back)
+
+
+def _undone(change: Change) -> Change:
+    """Return the change back, which compiles what the change itself compiles."""
+    back = inverse(change)
+    return replace(back, source=change.source) if change.no_binary and back.source is None else back
 
 
 def _can_roll_back(change: Change) -> bool:

@@ -192,9 +192,10 @@ class Installs:
         notes: list[str] = []
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
         entries = not_together(apply_constraints(wanted, limits, notes), self._files.path)
+        alone = install.no_deps or bool(install.overrides)
         for entry in entries:
-            self.add(entry, upgrade=install.upgrade)
-        if not install.no_deps and not install.overrides and install.manager != "conda":
+            self.add(replace(entry, alone=True) if alone else entry, upgrade=install.upgrade)
+        if not alone and install.manager != "conda":
             asked = (entry.distribution for entry in entries)
             self._together.append(frozenset((each.name, each.version) for each in asked if each.version and is_release(each)))
         for note in (*install.notes, *notes):

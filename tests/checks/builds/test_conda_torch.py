@@ -1,4 +1,4 @@
-"""torch from conda's channel ``pytorch``: its builds for CUDA 12 have no PTX, those for CUDA 11 and of conda-forge do."""
+"""torch from conda's channel ``pytorch``: its builds for CUDA 12 have no PTX, those for CUDA 11 an old one; conda-forge's do."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def test_builds_for_cuda_12_have_no_code_for_what_came_later(lines: tuple[str, .
 @pytest.mark.parametrize(
     ("lines", "channels"),
     [
-        (("pytorch=2.4.0", "pytorch-cuda=11.8"), "[pytorch, nvidia]"),  # PTX of 3.7
-        (("pytorch=2.1.0=py3.10_cuda11.8_cudnn8.7.0_0",), "[pytorch]"),
+        (("pytorch=1.13.1", "pytorch-cuda=11.7"), "[pytorch, nvidia]"),  # PTX of 3.7, and no attention that it would lack
         (("pytorch=2.4.0", "pytorch-cuda=12.1"), "[conda-forge, pytorch]"),  # conda-forge's, with PTX of 9.0
         (("pytorch=2.4.0=cuda120_py310h2c91c31_301",), "[pytorch, conda-forge]"),
         (("pytorch=2.4.0",), "[pytorch]"),  # for which CUDA?
@@ -56,6 +55,27 @@ def test_builds_for_cuda_12_have_no_code_for_what_came_later(lines: tuple[str, .
 def test_other_builds_run_or_are_unknown(lines: tuple[str, ...], channels: str) -> None:
     found = about_torch(environment(*lines, channels=channels), B200)
     assert found == (["build-torch-gpu"] if lines[0] == "pytorch>=2.4" else [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "gpus", "severity"),
+    [
+        (("pytorch=2.4.0", "pytorch-cuda=11.8"), 1, "warning"),
+        (("pytorch=2.4.0", "pytorch-cuda=11.8"), 2, "error"),  # NCCL
+        (("pytorch=2.1.0=py3.10_cuda11.8_cudnn8.7.0_0", "transformers=4.36.0"), 1, "error"),  # whose attention is torch's
+        (("pytorch=2.1.0=py3.10_cuda11.8_cudnn8.7.0_0", "transformers=4.35.2"), 1, "warning"),
+        (("pytorch=2.1.0=py3.10_cuda11.8_cudnn8.7.0_0", "transformers"), 1, "error"),
+        (("pytorch=2.1.0", "pytorch-cuda=11.8", "deepspeed=0.12.6"), 1, "error"),
+    ],
+)
+def test_ptx_of_an_old_architecture_lacks_attention_and_nccl(lines: tuple[str, ...], gpus: int, severity: str) -> None:
+    (listing,) = CondaEnvironment().read("environment.yml", environment(*lines, channels="[pytorch, nvidia]"))
+    known = Environment(python="3.10", os="linux", machine="x86_64", accelerators=(B200,) * gpus)
+    found, _ = judged_listing(listing, known, in_memory([]))
+    (about,) = [each for each in found if each.rule == "build-torch-gpu"]
+    assert (about.severity, about.verdict) == (severity, "hit")
+    assert about.title == "This torch has only PTX of sm_37 for B200 (compute capability 10.0)"
+    assert about_torch(environment(*lines), H100) == []
 
 
 def test_the_channel_of_an_install_command_counts() -> None:
