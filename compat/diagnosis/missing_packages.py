@@ -168,12 +168,16 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
     ]
 
 
-_MISSING = re.compile(r"not found|not installed|missing|requires?|needs?|please install|could not be imported", re.IGNORECASE)
+_MISSING = re.compile(r"not found|not installed|missing|requires?|needs?|install |could not be imported", re.IGNORECASE)
+_TO_INSTALL = re.compile(r"\b[Ii]nstall(?:ed)?\b")
 
 
 def asked_for(error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for packages that the message of an import error says to install, and that are not installed."""
-    if error.exception not in ("ImportError", "ModuleNotFoundError") or not _MISSING.search(error.message):
+    """Return a finding for packages that an error says to install, and that are not installed."""
+    failed_import = (error.exception or error.message.partition(":")[0]).endswith(
+        ("ImportError", "ModuleNotFoundError", "DistributionNotFound")
+    )
+    if not (_MISSING if failed_import else _TO_INSTALL).search(error.message):
         return []
     fixes = [fix for fix in installs_in(error.message) if fix.package and version_of(fix.package, facts) is None]
     names = [fix.package for fix in fixes if fix.package]

@@ -43,9 +43,11 @@ _INTERPRETER = re.compile(
     r"unexpected keyword argument|required positional argument|positional arguments? but|has no attribute|cannot import name"
     r"|No module named|object is not (?:callable|iterable|subscriptable)|index out of range|values to unpack"
     r"|unsupported operand type|not supported between instances|object does not support|object cannot be interpreted"
-    r"|can only concatenate"
+    r"|can only concatenate|argument of type .{1,40} is not iterable|has no len\(\)|is not JSON serializable"
+    r"|expected str, bytes or os\.PathLike|can't multiply sequence|invalid literal for|could not convert string"
+    r"|is not valid as type argument|is invalid for input of size|cannot reshape tensor of"
 )
-"""Python's own messages, whose wording packages sometimes reuse."""
+"""Messages of Python, and of torch's shape checks, whose wording packages reuse."""
 _LOOKING_UP = ("__getattr__", "__getattribute__", "__getitem__")
 """Functions that report a missing attribute or key in Python's own wording."""
 _NO_FRAMES, _PACKAGE, _FILE, _FUNCTION = range(4)

@@ -48,6 +48,19 @@ _NEWER = re.compile(
 _INSTALL = re.compile(
     r"pip install (?:-U |--upgrade )?[`'\"]?(?P<name>[A-Za-z][\w-]{1,40})(?P<extra>\[[\w,-]{1,40}\])?(?![\w@:/.-])"
 )
+_QUOTED_NAME = r"(?P<quote>[`'\"]?)(?P<name>[A-Za-z][\w-]{1,40})(?P=quote)"
+_BEFORE = r"(?:\b(?:[Pp]lease|[Nn]eeds? to|[Hh]ave to|[Mm]ust|[Mm]ake sure to|[Ff]irst|[Yy]ou can)|,)"
+_AFTER = r"(?= (?:to|before|first|in|for|with|and|or|from|package|library|via|using)\b|[.!,;:(]|\s*$)"
+_IN_WORDS = (
+    re.compile(rf"{_BEFORE} (?:first )?install (?:the )?{_QUOTED_NAME}{_AFTER}"),
+    re.compile(rf"\b(?:requires?|needs?) (?:the )?{_QUOTED_NAME} (?:library|package|module|to be installed)\b"),
+    re.compile(
+        rf"(?<![\w.-]){_QUOTED_NAME} (?:library |package |module )?(?:is|was) "
+        r"(?:required|needed|not (?:installed|available|found))\b"
+    ),
+    re.compile(rf"\bThe {_QUOTED_NAME} distribution was not found"),
+)
+"""How messages ask for a package without a command."""
 _CALLED = {
     "pytorch": "torch", "flashattention": "flash-attn", "flash-attention": "flash-attn", "flashinfer": "flashinfer-python",
 }  # fmt: skip
@@ -89,11 +102,17 @@ def release_asked_for(name: str, specifier: str) -> Fix:
 
 
 def installs_in(text: str) -> Iterator[Fix]:
-    """Yield a fix for each known distribution that a message says to install, in any release."""
+    """Yield a fix for each known distribution that a message says to install, by a command or in words, in any release."""
+    named: set[str] = set()
     for match in _INSTALL.finditer(text):
         name = normalized(match["name"])
-        if distribution_of(name) is not None:
+        if distribution_of(name) is not None and name not in named:
+            named.add(name)
             yield Fix("pin", name, None, "what the message says to install", f"pip install {name}{match['extra'] or ''}")
+    for known in (distribution_of(match["name"]) for pattern in _IN_WORDS for match in pattern.finditer(text)):
+        if known is not None and known not in named:
+            named.add(known)
+            yield by_pip("pin", known, None, "what the message asks for")
 
 
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`'\"])")

@@ -93,6 +93,17 @@ FORMS = (
     Form(" to at least ", rf"\bupgrade {_N} to at least (?P<least>{_V})"),
     Form("distribution was not found and is required by",
         rf"The '{_N}{_SPEC}' distribution was not found and is required by (?P<by>[A-Za-z][\w-]{{0,60}})"),
+    # setuptools, when a program starts
+    Form("Requirement.parse(",
+        rf"\((?P<name>[A-Za-z][\w.-]{{0,60}}) {_FOUND} \([^()\n]{{0,300}}\), Requirement\.parse\(['\"][\w.-]{{1,60}}"
+        rf"(?:\[[\w,-]{{0,60}}\])?{_SPEC}[^'\"\n]{{0,100}}['\"]\)(?:, \{{['\"](?P<by>[A-Za-z][\w-]{{0,60}})['\"])?"),
+    *(
+        Form(asking,
+            rf"(?P<part>[Pp]lease (?:update|upgrade)) (?:your |the )?{_N}(?: package| library)?"
+            r"(?= (?:and|via|using|by) | to (?:the latest|a newer|a later)|[.!]?\s*$|[.!] )")
+        for asking in ("lease update", "lease upgrade")
+    ),
+    Form("pgrade ", rf"\b[Uu]pgrade {_N} to (?:version )?(?P<least>{_V}) or (?:higher|newer|later|above)"),
     Form("lease update",
         rf"[Pp]lease update(?: your)? (?:to )?{_N}(?: version| to| to version)? ?(?:>=|at least )? ?(?P<least>{_V})"),
     Form("lease install", rf"[Pp]lease install [`'\"]?{_N}{_SPEC}"),

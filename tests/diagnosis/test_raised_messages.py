@@ -169,6 +169,35 @@ def test_what_a_message_says_to_install() -> None:
     assert [(fix.package, fix.command) for fix in found] == [("optimum", "pip install optimum")]
 
 
+@pytest.mark.parametrize(
+    ("message", "package"),
+    [
+        ("To support decoding audio data, please install 'torchcodec'.", "torchcodec"),
+        ("Please install librosa to use AudioProcessor.", "librosa"),
+        ("Loading a compressed-tensors quantized model requires compressed-tensors library", "compressed-tensors"),
+        ("This needs soundfile to be installed", "soundfile"),
+        ("Pytorch is not installed", "torch"),
+        ("The 'ninja' distribution was not found and is required by the application", "ninja"),
+        ("please install it", None),
+        ("the model is not found", None),
+        ("a tokenizer is required", None),
+    ],
+)
+def test_a_message_asks_for_a_package_in_words(message: str, package: str | None) -> None:
+    assert [fix.package for fix in installs_in(message)] == ([] if package is None else [package])
+
+
+def test_messages_of_python_belong_to_no_package() -> None:
+    for error in (
+        "TypeError: argument of type 'NoneType' is not iterable",
+        "TypeError: Object of type float32 is not JSON serializable",
+        "TypeError: can't multiply sequence by non-int of type 'float'",
+        "RuntimeError: shape '[1, 32, 128]' is invalid for input of size 8192",
+    ):
+        errors = parse_log(error)
+        assert explain_raised_message(errors, decisive(errors), Facts(Environment())) == ()
+
+
 _ASSERTED = """Traceback (most recent call last):
   File "/v/site-packages/sglang/srt/model_executor/forward_batch_info.py", line 312, in {function}
     assert isinstance(batch.spec_info, EagleVerifyInput)

@@ -52,6 +52,12 @@ from tests.growth import assert_linear
         ("Dynamo export is only supported for torch>=2.1", "torch", ">=2.1", None, None),
         ("`FSDPStrategy` is supported from PyTorch v1.12.0 onwards.", "torch", ">=1.12.0", None, None),
         ("Please ensure that `torchao >= 0.6.1` is installed", "torchao", ">=0.6.1", None, None),
+        ("pkg_resources.VersionConflict: (transformers 4.57.1 (/v/site-packages), Requirement.parse('transformers<4.50'))",
+            "transformers", "<4.50", "4.57.1", None),
+        ("pkg_resources.ContextualVersionConflict: (numpy 2.1.0 (/v), Requirement.parse('numpy<2.0,>=1.17'), {'peft'})",
+            "numpy", "<2.0,>=1.17", "2.1.0", "peft"),
+        ("Unsloth: If you want to finetune Gemma 2, upgrade flash-attn to version 2.6.3 or higher!", "flash-attn", ">=2.6.3", None, None),
+        ("Unsloth: Please update your Unsloth and Unsloth-Zoo via pip", "unsloth", "", None, None),
         ("A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.0 as it may crash.", "numpy", "<2", "2.0.0", None),
     ],
 )  # fmt: skip
@@ -65,6 +71,7 @@ def test_each_wording(text: str, name: str, specifier: str, found: str | None, b
     "text",
     [
         "Please update your driver to 550.54",
+        "Please update your code and restart",
         "torch>=2.4 is required, but found 2.5.1",  # it meets what is asked for
         "this works with torch 2.4.0 and I depend on it",
         "requires a lot of memory, at least 24 GB",
