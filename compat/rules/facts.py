@@ -22,6 +22,7 @@ TRAINER_TASKS = {
 }  # fmt: skip
 IMPLIED = {
     "zero-1": ("deepspeed",), "zero-2": ("deepspeed",), "zero-3": ("deepspeed",), "fsdp2": ("fsdp",),
+    "8bit-adam": ("bitsandbytes-optimizer",),
 }  # fmt: skip
 OF_TRAINING = ("deepspeed", "unsloth")
 """Features that a server does not have unless it is said."""
@@ -59,7 +60,8 @@ MODEL_FAMILIES = (
     "deepseek-r1-distill", "deepseek-r1-0528-qwen3", "llama-3.1", "llama-3.2", "llama-3.3",
     "llama-4", "llama-3.2-11b-vision", "llama-3.2-90b-vision", "mistral-small-3.1",
     "gemma-3n", "gemma-4", "qwen3.5", "qwen3.6", "qwen3.8", "qwen3-next", "deepseek-v4",
-    "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "whisper", "bart-base", "bart-large", "mbart-large",
+    "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "stable-diffusion", "sdxl", "whisper", "bart-base",
+    "bart-large", "mbart-large",
     "modernbert", "electra", "longformer", "pegasus", "opus-mt", "nllb", "m2m100",
 )  # fmt: skip
 SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch, precision_word
+from compat.workload.vocabulary import ADAM_8BIT, OF_BITSANDBYTES
 
 
 def zero_stage(draft: Draft, value: object, origin: str, *, tentative: bool = False) -> None:
@@ -232,10 +233,6 @@ def _is_sharded(value: object) -> object:
     return value.upper() == "SHARDED_STATE_DICT" if isinstance(value, str) else None
 
 
-_ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
-"""The names of bitsandbytes' 8-bit Adam; ``adamw_torch_8bit`` is torchao's."""
-
-
 def _word(name: str, *words: str) -> Reader:
     """Record whether a feature is on that some words turn on."""
     return _feature(name, lambda value: value in words if isinstance(value, str) else None)
@@ -277,6 +274,11 @@ def _is_peft(value: object) -> object:
     return value.lower() not in ("full", "freeze", "none", "") if isinstance(value, str) else None
 
 
+def _optimizer(draft: Draft, value: object, origin: str, tentative: bool) -> None:
+    for reader in (_word("8bit-adam", *ADAM_8BIT), _word("bitsandbytes-optimizer", *ADAM_8BIT, *OF_BITSANDBYTES)):
+        reader(draft, value, origin, tentative)
+
+
 def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
     if isinstance(value, dict):
         apply_all(draft, value, origin, tentative=tentative)
@@ -285,7 +287,7 @@ def _mapping(draft: Draft, value: object, origin: str, tentative: bool) -> None:
 _attention, _checkpointing = _feature("flash-attention", _is_flash), _feature("gradient-checkpointing", _is_checkpointing)
 _batch_size, _bits = _fact("batch_size", _positive), _fact("quantization", _quantization)
 _named_model = _fact("model", _model_name)
-_optimizer, _peft = _word("8bit-adam", *_ADAM_8BIT), _feature("peft", _is_peft)
+_peft = _feature("peft", _is_peft)
 _SWITCHES: dict[str, Reader] = {
     "use_vllm": _feature("vllm"), "fast_inference": _fast_inference, "vllm_enable_lora": _feature("vllm-lora"),
     "use_liger_kernel": _feature("liger"), "use_liger": _feature("liger"), "enable_liger_kernel": _feature("liger"),

@@ -10,6 +10,7 @@ from compat.model import Option
 from compat.workload.arguments import apply_option, zero_stage
 from compat.workload.draft import UNKNOWN, Draft, parse_count, parse_switch, precision_word
 from compat.workload.trainers import is_config, trainer_of
+from compat.workload.vocabulary import CLASSES_OF_BITSANDBYTES
 
 if TYPE_CHECKING:
     from compat.workload.script_names import Names, Scope, Visit
@@ -400,6 +401,7 @@ def _turns_on(feature: str) -> Callable[[Calls, _Call], None]:
 _EXACT: dict[str, Callable[[Calls, _Call], None]] = {
     "torch.compile": _turns_on("torch-compile"), "transformers.pipeline": Calls._pipeline,
     **{f"bitsandbytes.optim.{name}8bit": _turns_on("8bit-adam") for name in ("Adam", "AdamW", "PagedAdam", "PagedAdamW")},
+    **{f"bitsandbytes.optim.{name}": _turns_on("bitsandbytes-optimizer") for name in CLASSES_OF_BITSANDBYTES},
     "transformers.BitsAndBytesConfig": _takes("load_in_4bit", "load_in_8bit"),
     **{f"transformers.{name}": Calls._quantizing for name in _QUANTIZING},
     "accelerate.Accelerator": _takes("mixed_precision", "gradient_accumulation_steps"),

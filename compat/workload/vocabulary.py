@@ -17,7 +17,8 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "prompt-tuning", "device-map", "vllm-colocate", "late-modules", "openai-server", "vllm-tensor-parallel",
                  "embedding-learning-rate",
                  "flash-attention", "vllm-lora", "local-model", "vllm-speculative", "vllm-prefix-caching",
-                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "warmup", "deepspeed-auto-warmup",
+                 "vllm-async-scheduling", "tensor-parallel", "8bit-adam", "bitsandbytes-optimizer", "warmup",
+                 "deepspeed-auto-warmup",
                  "deepspeed-auto-buckets",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm",
                  "zero-quantized-weights", "fp32-gradient-accumulation",
@@ -39,6 +40,19 @@ _OTHER_NAMES = {
     "quantization": {"int4": "4bit", "int8": "8bit", "nf4": "4bit", "no": "none"},
     "features": {"flash-attention-2": "flash-attention", "flash-attn": "flash-attention"},
 }  # fmt: skip
+
+ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
+"""The names of bitsandbytes' 8-bit Adam; ``adamw_torch_8bit`` is torchao's."""
+OF_BITSANDBYTES = (
+    "paged_adamw_32bit", "ademamix", "rmsprop_bnb",
+    *(f"{kind}_{bits}bit" for kind in ("lion", "paged_lion", "ademamix", "paged_ademamix", "rmsprop_bnb") for bits in (8, 32)),
+)  # fmt: skip
+"""The names of its other optimizers."""
+CLASSES_OF_BITSANDBYTES = (
+    "Adam32bit", "AdamW32bit", "PagedAdam32bit", "PagedAdamW32bit", "Lion8bit", "Lion32bit", "PagedLion8bit", "PagedLion32bit",
+    "AdEMAMix8bit", "AdEMAMix32bit", "PagedAdEMAMix8bit", "RMSprop8bit",
+)  # fmt: skip
+"""Their classes in ``bitsandbytes.optim``."""
 
 
 def recognised(key: str, value: str) -> tuple[str, str | None]:

@@ -299,6 +299,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
     ("from transformers import AutoModel\nAutoModel.from_pretrained('a', use_cache=False)", {"no-cache"}, {"flash-attention"}),
     ("model.generate(x, use_cache=False)", {"no-cache"}, set()), ("model.generate(x, use_cache=True)", set(), set()),
     ("import bitsandbytes as bnb\nbnb.optim.AdamW8bit(parameters)", {"8bit-adam"}, set()),
+    ("import bitsandbytes as bnb\nbnb.optim.PagedAdamW32bit(parameters)", {"bitsandbytes-optimizer"}, set()),
     ("import torch\nmodel = torch.compile(model)", {"torch-compile"}, set()), ("from trl import SFTTrainer\nSFTTrainer(packing=True)", {"packing"}, set()),
     ("from liger_kernel.transformers import apply_liger_kernel_to_llama as a\na()", {"liger"}, set()),
     ("from liger_kernel.transformers import AutoLigerKernelForCausalLM as A\nA.from_pretrained('x')", {"liger"}, set()),
