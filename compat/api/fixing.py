@@ -85,17 +85,31 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
         kept = drop_contradicting_lines(case, planner) or on_another_image(case, planner)
         if kept is not None:
             return _repaired_rest(kept, repair)
-        try:
-            found = repair(case, planner)
-        except TimeoutError as problem:
-            return Repair(case, planner.errors, Plan(unread={"time limit": str(problem)}), Written())
-        left = found.plan.left or (() if found.plan.stands else found.errors)
-        others = () if planner.means.is_late() else for_newer_pythons(found.case, planner, left, options.values.get("keep", ()))
-        images = on_newer_pythons_of(found.case, planner, left) if left and planner.for_other_pythons(left) else ()
-        with suppress(TimeoutError):
-            tried = chain(starmap(repair, others), (_repaired_rest(each, repair) for each in images))
-            found = next(filter(_fixes_everything, tried), found)
+        hopeless = planner.without_remedy()
+        found = _on_newer_pythons(case, planner, hopeless, repair) if hopeless else None
+        if found is None:
+            try:
+                found = repair(case, planner)
+            except TimeoutError as problem:
+                return Repair(case, planner.errors, Plan(unread={"time limit": str(problem)}), Written())
+            left = found.plan.left or (() if found.plan.stands else found.errors)
+            other = None if hopeless else _on_newer_pythons(found.case, planner, left, repair)
+            found = found if other is None else other
         return replace(found, pythons=_too_old_pythons(found, planner.means.index))
+
+
+def _on_newer_pythons(case: Case, planner: Planner, left: Sequence[Finding], repair: Callable[..., Repair]) -> Repair | None:
+    """The first repair that fixes everything for a newer Python, or on an image with one; ``None`` if there is none.
+
+    ``left`` are the errors that none fixes for this Python.
+    """
+    keep = [need.text for need in planner.problem.keep]
+    others = () if planner.means.is_late() else for_newer_pythons(case, planner, left, keep)
+    images = on_newer_pythons_of(case, planner, left) if left and planner.for_other_pythons(left) else ()
+    tried = chain(starmap(repair, others), (_repaired_rest(each, repair) for each in images))
+    with suppress(TimeoutError):
+        return next(filter(_fixes_everything, tried), None)
+    return None
 
 
 def _too_old_pythons(found: Repair, index: Index) -> tuple[Finding, ...]:

@@ -178,6 +178,23 @@ class Planner:
             return None
         return Planner(replace(self.problem, policy=replace(policy, older=True)), self._needs, self.means)
 
+    def without_remedy(self) -> tuple[Finding, ...]:
+        """The errors about one package that all its candidates have, while newer releases of it are for other Pythons: whatever
+        moves, they stay."""
+        found = []
+        for each in self.errors:
+            name = next(iter(each.packages), "")
+            if len(each.packages) != 1 or name not in self.problem.current:
+                continue
+            candidates = self.problem.candidates(name, self._universe.releases([name])[name] or ())
+            if self.for_other_pythons((each,)) and all(self._keeps(each, release) for release in candidates):
+                found.append(each)
+        return tuple(found)
+
+    def _keeps(self, error: Finding, release: Release) -> bool:
+        moved = {**self.problem.current, release.name: release}
+        return any(each.rule == error.rule for each in self._whole.of(moved))
+
     def newest(self, name: str) -> str | None:
         """The newest candidate of a package; ``None`` if its releases could not be read."""
         found = self._universe.releases([name])[name]
