@@ -11,6 +11,7 @@ from compat.checks import named_devices
 from compat.checks.choices import Requested, one_by_one
 from compat.checks.notebook_python import with_possible_python
 from compat.checks.over_images import with_replaced
+from compat.checks.selections import is_refused
 from compat.checks.torch_build import replaced_image_of
 from compat.errors import InputError
 from compat.formats.listing import Listing
@@ -83,9 +84,10 @@ class Case:
         # over others, one command after another may override
         return not listing.is_run or any(map(pins.issubset, listing.together))
 
-    def in_one_command(self, finding: Finding) -> bool:
-        """Whether one install command pins what a finding is about, so that installers refuse a violated requirement."""
-        return len(finding.packages) > 1 and self.listing is not None and self.listing.has_one_command(finding.packages)
+    def refuses(self, finding: Finding) -> bool:
+        """Whether installers refuse the pins of the file of which one violates a requirement of the other."""
+        pinned = len(finding.packages) > 1 and all(self.listed.get(name) for name in finding.packages)
+        return pinned and self.listing is not None and is_refused(finding, self.listing)
 
     @property
     def known(self) -> frozenset[str] | None:

@@ -184,7 +184,9 @@ def repaired(
     rounds = _ROUNDS
     while case.listing is not None and plan.stands:
         after = after or as_written(case, plan, written, planner)
-        plan = _resolved(plan, after) if later else plan
+        resolved = _resolved(plan, after) if later else plan
+        # uv may refuse what the plan leaves in another selection, which is planned for as well
+        plan = resolved if resolved.stands or after.selection == case.selection else plan
         if contradictory := contradictory_lines(after):
             plan = replace(plan, refused=f"the edited file would contradict itself: {contradictory[0].finding.title}")
         if not plan.stands:
@@ -192,7 +194,8 @@ def repaired(
         plan = as_installed(case, plan, after, locked=written.locked)
         again = planner_of(after, planner.problem.policy, planner.means, [*keep, *_moved(plan.changes, after)])
         new = plan.not_left(again.errors)
-        if not new and (written.locked or not is_lockable(case, written)):
+        if not new and (not resolved.stands or written.locked or not is_lockable(case, written)):
+            plan = plan if resolved.stands else resolved
             break
         if not new:
             plan, written = with_lock(case, plan, written, planner)

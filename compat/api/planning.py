@@ -43,7 +43,7 @@ def planner_of(
         stated = {**ranges_of(case), **pins_of(case)}
         case = replace(case, unserved=(*case.unserved, refused_pins(stated, case.unresolved)))
         judged = (*judged, case.unserved[-1])
-    if not policy.allow_source and any(each.origin == "metadata" and case.in_one_command(each) for each in judged):
+    if not policy.allow_source and any(each.origin == "metadata" and case.refuses(each) for each in judged):
         refused = True
     policy = replace(policy, contradictions=policy.contradictions or refused)
     found = to_fix(judged, policy)

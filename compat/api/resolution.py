@@ -20,7 +20,7 @@ from compat.repair.candidates import IndexUniverse, parse_version
 from compat.repair.inputs import UNBUILT, is_given, problem_of
 from compat.repair.planner import Means
 from compat.repair.problem import UNRESOLVED, Policy
-from compat.repair.target import Target
+from compat.repair.target import Target, satisfies
 from compat.repair.target import Target as Machine
 from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet_requirements
 
@@ -33,23 +33,44 @@ _OLDER = 3
 def complete_case(case: Case, means: Means) -> Case:
     """The case of an incomplete file with all packages that get installed.
 
-    Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, the next
-    older ones are tried.
+    Pins often have wheels for a newer Python than what they require; if uv finds no solution for an inferred Python, or a range
+    only has wheels for others, the next older ones are tried.
     """
     if not case.asked and all(map(of_no_index, case.environment.distributions or ())):
         return replace(case, unresolved="the file leaves uv nothing to resolve")
     found = closed(case, means) or resolve_case(case, means)
     assert case.listing is not None
-    for python in case.pythons[:_OLDER] if found.resolves is False else ():
+    lacking = _for_other_pythons(found, means.index) if case.pythons and found.resolves else frozenset()
+    for python in case.pythons[:_OLDER] if lacking or found.resolves is False else ():
         other = read_again(replace(case, environment=replace(case.environment, python=python)), case.listing, means)
         other = closed(other, means) or resolve_case(other, means)
-        if other.resolves:
-            return replace(other, told=(f"Python {python} (the newest that uv resolves the file for)", *other.told[1:]))
+        if other.resolves and not lacking & _unbuilt(other):
+            why = f"that {' and '.join(sorted(lacking))} has wheels for" if lacking else "that uv resolves the file for"
+            return replace(other, told=(f"Python {python} (the newest {why})", *other.told[1:]))
     if found.resolves is False and case.selection.startswith(("every extra", "everything but")) and not case.one_by_one:
         alone = read_again(replace(case, one_by_one=True), case.listing, means)
         note = f"uv cannot resolve {case.selection} together, so each extra and group is checked on its own: "
         return complete_case(replace(alone, notes=(*alone.notes, note + excerpt(found.unresolved, 200))), means)
     return _with_others(case, found, means) if found.resolves is False else found
+
+
+def _unbuilt(case: Case) -> frozenset[str]:
+    """The packages of which uv found no wheel."""
+    return frozenset(copy.name for copy in case.environment.distributions or () if copy.source == UNBUILT)
+
+
+def _for_other_pythons(case: Case, index: Index) -> frozenset[str]:
+    """The packages without a wheel whose range in the file has wheels for the target's platform and another Python."""
+    target, unbuilt = Target(case.environment), _unbuilt(case)
+    ranges = {each.distribution.name: each.distribution.specifier for each in (case.listing.entries if case.listing else ())}
+    named = [name for name in unbuilt if ranges.get(name)]
+    return frozenset(
+        name for name, files in index.files_many(named).items()
+        if any(
+            each.kind == "wheel" and target.has_platform(each.tags[2]) and satisfies(each.version, ranges[name] or "")
+            for each in files or ()
+        )
+    )  # fmt: skip
 
 
 def original_case(case: Case) -> Case:

@@ -98,23 +98,28 @@ def _in_file(finding: Finding, listing: Listing, known: Environment) -> Finding:
 
 def _as_installers_see(finding: Finding, listing: Listing) -> Finding:
     """A pin that an installer of the file refuses is an error, not a requirement that may have been overridden."""
-    if finding.origin != "metadata" or finding.severity != "warning":
-        return finding
-    if listing.kind == "requirements" and not listing.complete:
-        refused = True
-    elif listing.kind == "pixi.toml":  # packages of an index are resolved last, with those of conda as they are
-        name = next(iter(finding.packages), None)
-        copies = (each.distribution for each in listing.entries if each.distribution.name == name)
-        refused = any(copy.source is None or copy.source.kind != "conda" for copy in copies)
-    elif listing.kind == "workflow" and finding.rule.startswith("python-"):  # the Python that its action installs
-        refused = finding.packages.items() <= listing.stated
-    else:
-        refused = listing.has_one_command(finding.packages)
-    if not refused:
+    if finding.origin != "metadata" or finding.severity != "warning" or not is_refused(finding, listing):
         return finding
     from compat.checks.requirements import refused_by_installers
 
     return refused_by_installers(finding)
+
+
+_OF_ONE_PROJECT = ("pyproject", "setup.py", "setup.cfg", "Pipfile", "script")
+"""Kinds of files whose requirements, and those of each of their extras, an installer resolves as a whole."""
+
+
+def is_refused(finding: Finding, listing: Listing) -> bool:
+    """Whether an installer of the file refuses the pins of which one violates a requirement of the other."""
+    if listing.kind in _OF_ONE_PROJECT or (listing.kind == "requirements" and not listing.complete):
+        return True
+    if listing.kind == "pixi.toml":  # packages of an index are resolved last, with those of conda as they are
+        name = next(iter(finding.packages), None)
+        copies = (each.distribution for each in listing.entries if each.distribution.name == name)
+        return any(copy.source is None or copy.source.kind != "conda" for copy in copies)
+    if listing.kind == "workflow" and finding.rule.startswith("python-"):  # the Python that its action installs
+        return finding.packages.items() <= listing.stated
+    return listing.has_one_command(finding.packages)
 
 
 _MOST_CHECKED = 150_000

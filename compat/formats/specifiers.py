@@ -151,7 +151,8 @@ def changed(clauses: str, before: str | None, after: str, how: str) -> str:
 
 def is_pinned(clauses: str) -> bool:
     """Whether clauses name one release."""
-    return any((found := _CLAUSE.fullmatch(part)) is not None and found[1] in ("==", "===") for part in clauses.split(","))
+    found = filter(None, map(_CLAUSE.fullmatch, clauses.split(",")))
+    return any(each[1] in ("==", "===") and not each[2].endswith(".*") for each in found)
 
 
 def limited(clauses: str, limit: str) -> str:
@@ -179,7 +180,11 @@ def raised(clauses: str, after: str) -> str:
     floor = f">={public(after)}"
     if not refusing:
         return floor
-    if len(refusing) > 1 or (bound := refusing[0]) is None or bound[1] not in ("<", "<="):
+    if len(refusing) > 1 or (bound := refusing[0]) is None:
+        return ""
+    if bound[1] == "~=" or (bound[1] == "==" and bound[2].endswith(".*")):
+        return _same_length(bound[1], bound[2], public(after))
+    if bound[1] not in ("<", "<="):
         return ""
     if bound[1] == "<=":
         return f"<={public(after)}"
@@ -190,6 +195,15 @@ def raised(clauses: str, after: str) -> str:
         written.pop()
     kept = ([] if release is None else release[0].split("."))[: len(written)]
     return f"{lead}<{'.'.join((*kept[:-1], str(int(kept[-1]) + 1)))}" if kept else ""
+
+
+def _same_length(operator: str, series: str, after: str) -> str:
+    """Return the clause for the series of another release: ``==2.3.*`` becomes ``==2.8.*``, and ``~=4.47.1`` ``~=4.55.2``."""
+    numbers, wanted = after.split("."), series.removesuffix(".*").count(".") + 1
+    if not all(each.isdecimal() for each in numbers):
+        return ""
+    series = ".".join((*numbers, *["0"] * wanted)[:wanted])
+    return f"{operator}{series}{'' if operator == '~=' else '.*'}"
 
 
 def limited_poetry(constraint: str | None, limit: str, after: str) -> str | None:

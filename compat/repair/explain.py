@@ -55,12 +55,16 @@ def _reasons(
     about = [each for each in errors if name in each.packages and each.rule != UNRESOLVED]
     own = [each for each in about if each.rule == f"wheels-{name}"]  # no installer takes it, whatever else is wrong with it
     own = own or [each for each in about if any(fix.package == name for fix in each.fixes)]  # others concern what it requires
-    if about and (own or not any(fix.package for each in about for fix in each.fixes)):
-        return [f"{each.title} ({each.rule})" for each in own or about][:_MOST]
     planned = {other: release.version for other, release in chosen.items()}
     still = {each.statement for each in relaxation.forbidden if _breaks(each, name, planned)}  # holds in the plan, too
     broken = (each for each in relaxation.forbidden if each.statement not in still and _breaks(each, name, kept))
     found = list(dict.fromkeys(each.statement.about(kept) for each in broken))
+    if about and (own or not any(fix.package for each in about for fix in each.fixes)):
+        clauses = {each.statement.text for each in relaxation.forbidden}
+        titles = [f"{each.title} ({each.rule})" for each in own or about]
+        hold = [each for each in titles if each in found or each not in clauses]  # others are fixed by the rest of the plan
+        if hold or found:
+            return (hold or found)[:_MOST]
     wishes = (*solver.problem.asked, *solver.problem.keep)
     found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
     found += [text for text, need in asking if not before.meets(need.specifier)]

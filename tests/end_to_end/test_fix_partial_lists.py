@@ -603,3 +603,32 @@ def test_the_edited_file_is_judged_with_the_extra_that_was_fixed(fix: Run, index
     assert "trl-helper<2" in written
     again = fix(*words, "--extras", "all", url=index.url, subject=["pyproject.toml"], job=CLEAN)
     assert "Nothing to fix" in again.stdout
+
+
+PINNED = {
+    "pyproject.toml": '[project]\nname = "job"\nversion = "1"\ndependencies = ["torch==2.3.0"]\n[project.optional-dependencies]\nserve = ["vllm=={}"]\n',
+    "setup.cfg": "[options]\ninstall_requires =\n    torch==2.3.0\n[options.extras_require]\nserve =\n    vllm=={}\n",
+    "pixi.toml": '[workspace]\nname = "job"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n[dependencies]\npython = "3.11.*"\n[pypi-dependencies]\ntorch = "==2.3.0"\n[feature.serve.pypi-dependencies]\nvllm = "=={}"\n[environments]\nserve = ["serve"]\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_what_an_extra_pins_for_the_old_release_moves_along(fix: Run, index: IndexServer, tmp_path: Path, name: str) -> None:
+    """It has no error of its own, and was consistent before."""
+    index.add("torch", {"2.3.0": release("2024-04-24"), "2.8.0": release("2025-08-06")})
+    index.add("vllm", {"0.4.3": release("2024-06-01", "torch==2.3.0"), "0.10.2": release("2025-09-13", "torch==2.8.0")})
+    (tmp_path / name).write_text(PINNED[name].format("0.4.3"))
+    job = ("--gpu", "B200", "--python-version", "3.11", "--torch-index", "http://127.0.0.1:9")
+    done = fix("--write", "--any-age", url=index.url, subject=[name], job=job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / name).read_text() == PINNED[name].format("0.10.2").replace("2.3.0", "2.8.0")
+
+
+def test_a_range_decides_the_python_that_it_has_wheels_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Without a Python of its own, the file is for one with wheels for what it lists."""
+    old = release("2025-05-01", "accelerate", wheel_tags=("cp311-cp311-manylinux_2_17_x86_64",))
+    index.add("helper", {"1.0": old, "1.1": old})
+    (tmp_path / "requirements.txt").write_text("trl==0.17.0\nhelper==1.*\n")
+    done = fix(*own(tmp_path, BAD_TRL), url=index.url, job=("--gpu", "A100:1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Python 3.11 (the newest that helper has wheels for)" in " ".join(done.stdout.split())
