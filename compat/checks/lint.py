@@ -14,7 +14,19 @@ from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
 from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
-from compat.rules.rule import Condition, Example, FixTemplate, HasDevices, HasFeature, HasPackage, IsOneOf, Rule
+from compat.rules.rule import (
+    Condition,
+    Example,
+    FixTemplate,
+    HasDevices,
+    HasFeature,
+    HasPackage,
+    HasVariable,
+    InRange,
+    InstalledFrom,
+    IsOneOf,
+    Rule,
+)
 from compat.rules.tasks import KINDS, OFFLINE_TRAINING, ONLINE_TRAINING, kinds_of
 from compat.versions import Key, contains, key_of, ranges_of
 
@@ -24,6 +36,8 @@ _ENGINES = {"vllm", "sglang", "lmdeploy"}
 """Servers that use several GPUs for one model, or for a replica each."""
 _MOST_TASKS = 4
 """The tasks of one kind that an exemption may list."""
+_OF_AMD = ("ROCR_", "HIP_", "HSA_")
+"""How the variables begin that select AMD GPUs."""
 _OF_TOOLS = {"sft", "dpo", "kto", "grpo"}
 """Tasks in which tools use trl's name for a trainer of their own."""
 
@@ -109,6 +123,19 @@ def _conditions(rule: Rule) -> Iterator[str]:
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
     if _is_about(rule, {"flash-attn"}) and not uses and not loads:
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
+    yield from _elsewhere(rule)
+
+
+def _elsewhere(rule: Rule) -> Iterator[str]:
+    """Yield conditions that also hold on machines or for packages that the rule is not about."""
+    on_amd = any(isinstance(each, HasDevices) and (each.vendors or each.gfx) for each in rule.when)
+    for each in rule.when:
+        if isinstance(each, HasVariable) and each.how != "unset" and each.name.startswith(_OF_AMD) and not on_amd:
+            yield f"{each.name} may be set on any machine (Slurm does): say the vendor of the accelerators"
+    of_python = rule.effect == "install" and any(isinstance(each, InRange) and each.path == "python" for each in rule.when)
+    sources = (each for each in itertools.chain(*rule.unless) if isinstance(each, InstalledFrom))
+    if of_python and not any("conda" in each.kinds for each in sources):
+        yield "conda builds its packages for other Pythons than the index has wheels for: exempt the source conda"
 
 
 def _is_about(rule: Rule, names: Container[str]) -> bool:

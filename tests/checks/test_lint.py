@@ -110,6 +110,23 @@ def test_a_model_that_no_name_is_recognized_as() -> None:
     assert message == "no model is recognized as 'qwen-2': name a family of MODEL_FAMILIES, or the whole ORGANISATION/MODEL"
 
 
+def test_variables_of_amd_are_set_on_other_machines_as_well() -> None:
+    when = {**BASE["when"], "variables": {"ROCR_VISIBLE_DEVICES": "set"}}
+    hit = {**BASE["example"][0]["hit"], "variables": {"ROCR_VISIBLE_DEVICES": "0,1"}}
+    (message,) = messages(changed(when=when, example=[{"hit": hit}, BASE["example"][1]]))
+    assert message == "ROCR_VISIBLE_DEVICES may be set on any machine (Slurm does): say the vendor of the accelerators"
+    table = changed(when={**when, "accelerators": {"count": ">=2", "vendor": ["amd"]}})
+    assert messages({**table, "example": [{"hit": {**hit, "gpus": "MI300X:2"}}, BASE["example"][1]]}) == []
+
+
+def test_conda_has_packages_that_the_index_has_no_wheel_of() -> None:
+    hit = {**BASE["example"][0]["hit"], "python": "3.13.1", "sources": {"transformers": "index"}}
+    table = changed(effect="install", when={**BASE["when"], "python": ">=3.13"}, example=[{"hit": hit}, BASE["example"][1]])
+    (message,) = messages(table)
+    assert message == "conda builds its packages for other Pythons than the index has wheels for: exempt the source conda"
+    assert messages({**table, "unless": [{"source": {"transformers": ["conda"]}}]}) == []
+
+
 def test_a_launcher_may_start_one_process_on_a_machine_with_several_gpus() -> None:
     when = {**BASE["when"], "launcher": ["torchrun"]}
     two = {**BASE["example"][0]["hit"], "launcher": "torchrun", "processes": 2}
