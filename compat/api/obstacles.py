@@ -9,7 +9,7 @@ comes first; what then remains is planned for as usual.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from compat.api.case import Case, environments_in, part_of, read_again
@@ -191,6 +191,8 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     torch = next((each for each in plan.changes if each.name == "torch" and each.name in copies), None)
     if torch is None or torch.after is None or key_of(torch.after) <= key_of(LAST) or not _is_of_channel(copies["torch"]):
         return plan
+    if case.listing is not None and case.listing.kind == "environment.yml" and case.listing.complete and _has_pip(case):
+        return _by_pip(plan, torch, copies)
     if case.listing is None or case.listing.kind not in _EDITED or (case.whole and case.listing.complete):
         refused = f"conda's pytorch channel ended with {LAST}, and this file pins every build: take pytorch from {_FORGE}"
         return replace(plan, refused=plan.refused or refused)
@@ -198,6 +200,31 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     moved = tuple(_moved(each) if each.name in copies else each for each in plan.changes)
     gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
     told = f"from {_FORGE}, not checked: move packages pinned for a different CUDA release by hand"
+    changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
+    return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
+
+
+def _has_pip(case: Case) -> bool:
+    """Whether a conda environment has pip: it lists it, or something that pip installs."""
+    copies = case.environment.distributions or ()
+    return any(copy.name == "pip" or copy.source is None or copy.source.kind != "conda" for copy in copies)
+
+
+def _by_pip(plan: Plan, torch: Change, copies: Mapping[str, Distribution]) -> Plan:
+    """The plan that takes torch and its companions as wheels, in a file that pins the build of every package.
+
+    conda-forge's builds need others of most of these; wheels bring their own CUDA.
+    """
+    why = f"torch {torch.after} is installed by pip: conda's pytorch channel ended with {LAST}"
+    wheels = {"torch", *BESIDE}
+    moved = tuple(
+        replace(each, source=Source("index"), before_source=copies[each.name].source)
+        if each.name in wheels and each.name in copies and each.after
+        else each
+        for each in plan.changes
+    )
+    gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
+    told = "its wheel, in place of conda's build: remove packages of conda that require pytorch by hand"
     changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
     return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
 

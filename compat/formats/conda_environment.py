@@ -25,6 +25,7 @@ from compat.formats.registry import Commands, Format
 from compat.formats.requirements.file import read_requirements
 from compat.formats.requirements.lines import Requirement, statements_of
 from compat.formats.requirements.requirement import INDEX
+from compat.formats.specifiers import EXACT
 from compat.model import Distribution, Environment, normalized
 from compat.records import record, replace
 from compat.redact import without_secrets
@@ -54,7 +55,7 @@ class CondaEnvironment(Format):
 
     def commands(self, path: str, content: bytes, changes: Sequence[Change], pip: Installer) -> Commands:
         update = f"conda env update --file {pip.quoted(path)}"
-        if not any(change.is_built for change in changes):
+        if not any(change.is_built and not _is_of_conda(change) for change in changes):
             return Commands(lock_commands(path, changes, pip), (update,))
         # conda passes all lines to one pip, which builds them in isolation, where there is no torch
         torch = [each for each in changes if each.name == "torch" and each.after is not None and not _is_of_conda(each)]
@@ -62,6 +63,12 @@ class CondaEnvironment(Format):
         inside = f"conda run --name {pip.quoted(name[1].decode())} " if name is not None else "conda run "
         first = tuple(f"{inside}python -m pip install {pip.requirement(each)}{_index_of(each)}" for each in torch)
         return Commands(lock_commands(path, changes, pip), (*first, f"PIP_NO_BUILD_ISOLATION=0 {update}"))
+
+
+def _is_left_to_pip(change: Change) -> bool:
+    """Whether a wheel takes the place of a package of conda."""
+    before, after = change.before_source, change.source
+    return before is not None and before.kind == "conda" and after is not None and after.kind == "index"
 
 
 _NAME = re.compile(rb"^name:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)
@@ -251,8 +258,13 @@ class _Editor:
         """
         for change in changes:
             wanted = decided(self.statements, change, exact=True)
-            for statement, how in wanted:
-                self._change(statement.place, change, how)
+            if _is_left_to_pip(change):
+                for statement, _ in wanted:
+                    self._change(statement.place, change, REMOVE if statement.place.requirement is None else EXACT)
+                wanted = [each for each in wanted if each[0].place.requirement is not None]
+            else:
+                for statement, how in wanted:
+                    self._change(statement.place, change, how)
             named = wanted or change in self._elsewhere
             if not named and change.after is not None and (change.direct or not change.implied):
                 self.added.append(requirement_for(change) + (f"  # {change.reason}" if change.reason else ""))

@@ -46,6 +46,32 @@ def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer,
     assert "this file pins every build: take pytorch from conda-forge" in " ".join(done.stdout.split())
 
 
+def test_every_build_pinned_takes_the_wheels(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """They bring their own CUDA: what is pinned for the old one may stay, and only the channel's own packages go."""
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
+    index.add("torchvision", {"0.19.0": release("2024-07-24", "torch==2.4.0"), "0.23.0": release("2025-08-06", "torch==2.8.0")})
+    lines = [
+        "channels: [pytorch, nvidia, defaults]",
+        "dependencies:",
+        "  - cuda-cudart=12.4.127=0",
+        "  - pip=24.0=py311h06a4308_0",
+        "  - python=3.11.9=h955ad1f_0",
+        "  - pytorch=2.4.0=py3.11_cuda12.4_cudnn9.1.0_0",
+        "  - pytorch-cuda=12.4=hc786d27_6",
+        "  - pytorch-mutex=1.0=cuda",
+        "  - torchvision=0.19.0=py311_cu124",
+        "  - pip:",
+        "    - accelerate==1.6.0",
+    ]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = [line.partition("  #")[0] for line in file.read_text().splitlines()]
+    assert written == [*lines[:5], *lines[-2:], "    - torch==2.8.0", "    - torchvision==0.23.0"]
+    assert "PIP_NO_BUILD_ISOLATION" not in done.stdout
+
+
 def test_a_package_of_conda_moves_if_another_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """The error is about transformers alone; the release that fixes it requires newer tokenizers, which are conda's as well."""
     head = "name: job\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n"
