@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.checks.ranges import is_nightly, newest_on_its_index
 from compat.checks.torch_build import INDEX as TORCH_INDEX
 from compat.checks.torch_build import replaced_image_of
 from compat.index import Index
 from compat.index.metadata import File
-from compat.model import EMPTY, Distribution, Finding, Source, normalized, of_no_index
+from compat.model import EMPTY, Distribution, Environment, Finding, Source, normalized, of_no_index
 from compat.records import replace
 from compat.redact import excerpt
 from compat.repair.builds import libraries_of_default
@@ -171,7 +172,7 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     ``spared`` are packages that it leaves out. A build of torch that no index serves is resolved as the default build of its
     release.
     """
-    case = _without_vendors(case, means.index)
+    case = _on_vendors_indexes(_without_vendors(case, means.index))
     environment = case.environment
     every = environment.distributions or ()
     copies = [copy for copy in every if (is_given(copy) or copy.version is not None) and not replaced_image_of(copy)]
@@ -212,8 +213,9 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
     instead = {copy.name: copy.extra for copy in every if replaced_image_of(copy)}
+    from_index = {copy.name: copy.source for copy in every if copy.source is not None and copy.source.details.get("url")}
     copies += [
-        Distribution(name, version, source=INDEX, extra=instead.get(name, EMPTY))
+        Distribution(name, version, source=from_index.get(name, INDEX), extra=instead.get(name, EMPTY))
         for name, version in releases.items() if name not in listed
     ]  # fmt: skip
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
@@ -282,6 +284,23 @@ def _without_vendors(case: Case, index: Index) -> Case:
         asked=tuple(need for need in case.asked if need.name not in lost),
         notes=(*case.notes, f"{', '.join(sorted(lost))}: on an index that was not queried, so its requirements are unknown"),
     )
+
+
+def _on_vendors_indexes(case: Case) -> Case:
+    """The case with the release of torch that its index for one CUDA release ends with; that of a nightly build is unknown."""
+    copies = tuple(map(partial(_on_its_index, case.environment), case.environment.distributions or ()))
+    known = {copy.name for copy in copies if copy.version is not None or copy.source == UNBUILT}
+    asked = tuple(each for each in case.asked if each.name not in known or each.extras)
+    return replace(case, environment=replace(case.environment, distributions=copies), asked=asked)
+
+
+def _on_its_index(environment: Environment, copy: Distribution) -> Distribution:
+    if copy.version is not None:
+        return copy
+    if is_nightly(copy):
+        return replace(copy, source=UNBUILT)
+    newest = newest_on_its_index(copy, environment)
+    return replace(copy, version=newest, specifier=None) if newest else copy
 
 
 def _only_early(releases: Mapping[str, str], question: Question, machine: Machine, index: Index) -> frozenset[str]:

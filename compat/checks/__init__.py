@@ -62,7 +62,8 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
         *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
     ]  # fmt: skip
     on_machine = environment.accelerators or environment.driver
-    if on_machine and any(each.version is None and each.specifier for each in environment.distributions or ()):
+    open_ = (each for each in environment.distributions or () if each.version is None)
+    if on_machine and any(each.specifier or each.name == "torch" for each in open_):
         from compat.checks import ranges
 
         found += ranges.judge(environment)

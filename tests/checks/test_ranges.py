@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.ranges import judge
+from compat.checks.ranges import judge, newest_on_its_index
 from compat.model import Accelerator, Distribution, Environment, Finding, Source
 
 B200 = (Accelerator(vendor="nvidia", name="B200", compute_capability="10.0"),)
@@ -43,3 +43,25 @@ def test_two_requirements_on_one_distribution_are_not_judged() -> None:
 def test_releases_for_other_pythons_do_not_count() -> None:
     assert found("<2.8", python="3.9.7")  # 2.8.0 is the last for it: the requirement excludes it
     assert found("<2.9", python="3.9.7") == []
+
+
+def on_index(folder: str, specifier: str | None = None) -> list[Finding]:
+    url = f"https://download.pytorch.org/whl/{folder}"
+    kind = "nightly" if "nightly" in folder else "index"
+    copy = Distribution("torch", None, specifier=specifier, source=Source(kind, {"url": url}))
+    known = Environment(python="3.11", os="linux", machine="x86_64", distributions=(copy,), accelerators=B200)
+    assert (newest_on_its_index(copy, known) is None) == (folder != "cu118")
+    return list(judge(known))
+
+
+@pytest.mark.parametrize("specifier", [None, ">=2.4"])
+def test_an_index_for_one_cuda_that_ended_bounds_what_is_taken_from_it(specifier: str | None) -> None:
+    (finding,) = on_index("cu118", specifier)
+    assert (finding.rule, finding.verdict, finding.severity) == ("build-torch-gpu", "hit", "error")
+    assert "on the index for cu118" in finding.here
+    assert "torch 2.7.1 for CUDA 11.8" in finding.why
+
+
+@pytest.mark.parametrize("folder", ["cpu", "rocm6.2", "nightly/cu118", "cu999"])
+def test_other_indexes_bound_nothing(folder: str) -> None:
+    assert on_index(folder) == []

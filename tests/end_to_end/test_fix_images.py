@@ -216,3 +216,23 @@ def test_what_replaces_the_torch_of_the_image_moves_with_what_requires_it(compat
         done = compat("fix", str(path), *words, "--index-url", server.url, "--write", "--level", "warning")
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_text(encoding="utf-8") == text.format("0.10.2").replace("24.07", "25.01")
+
+
+def test_an_index_for_an_old_cuda_has_its_own_newest_torch(compat: Run, tmp_path: Path) -> None:
+    """What is installed is not the default build: its driver is not too old, and its GPU is too new."""
+    packages = {
+        "torch": {
+            each: release(day) for each, day in (("2.7.1", "2025-06-04"), ("2.8.0", "2025-08-06"), ("2.11.0", "2026-03-01"))
+        }
+    }
+    path = tmp_path / "Dockerfile"
+    text = (
+        "FROM nvidia/cuda:12.8.1-devel-ubuntu22.04\nRUN apt-get update && apt-get install -y python3-pip\nRUN pip install {}\n"
+    )
+    path.write_text(text.format("torch --index-url https://download.pytorch.org/whl/cu118"), encoding="utf-8")
+    words = ("--gpu", "B200", "--driver", "575.57", "--torch-index", "http://127.0.0.1:9")
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *words, "--index-url", server.url, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "build-torch-driver" not in done.stdout
+    assert path.read_text(encoding="utf-8") == text.format("torch==2.8.0 --index-url https://download.pytorch.org/whl/cu128")
