@@ -55,13 +55,17 @@ def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Fi
     environment = stack.facts.environment
     read = table.packages | stack.tables.extensions.keys()
     for copy in environment.distributions or ():
-        if copy.name not in read or stack.one(copy.name) is not copy or own_build(copy) or "+" in (copy.version or ""):
+        if copy.name not in read or stack.one(copy.name) is not copy or own_build(copy):
+            continue
+        public, _, label = (copy.version or "").partition("+")
+        if label and (copy.name not in _OTHER_BUILDS or not label.startswith("cu")):
             continue
         known = environment.os in (None, "linux")
-        linked = table.release(copy.name, copy.version or "", stack.flavour.numbered) if known else None
-        found = [*_cuda(stack, copy, linked, table), *_for_gpus(stack, copy, linked)]
+        linked = table.release(copy.name, public, stack.flavour.numbered) if known else None
+        found = [] if label else [*_cuda(stack, copy, linked, table), *_for_gpus(stack, copy, linked)]
         if linked is not None and environment.machine in (None, "x86_64"):
-            found += [*_glibc(stack, copy, linked, table), *_symbols(stack, copy, linked, table)]
+            # a build for another CUDA, which its label names, is compiled for the same torch
+            found += [*(() if label else _glibc(stack, copy, linked, table)), *_symbols(stack, copy, linked, table)]
         for finding in found:
             if finding.rule not in seen:
                 severity, effect = finding.severity, finding.effect

@@ -77,8 +77,13 @@ def releases_with_name(lack: Lack, modules: Sequence[str], installed: Collection
     if not one and lack.required:
         likely = module_of_name(lack.owner.partition(".")[0], modules) or ""
         one = of_one_package(meant, (likely.partition(".")[0],), ())
-    merged = _merged(one) if one else None
+    merged = _merged(one) or _merged([each for each in one if not _is_private(each)])
     return None if merged is None else _named(merged, lack, modules, doubt)
+
+
+def _is_private(change: Change) -> bool:
+    """Whether the class or module of a change is one that few programs name; a message without the class means another."""
+    return any(part.startswith("_") for part in (*change.module.split("."), change.owner))
 
 
 def is_telling(name: str) -> bool:
@@ -174,6 +179,8 @@ class _Releases:
 
 def _merged(found: Sequence[Change]) -> _Releases | None:
     """Return what several modules say of one class, which has moved between them; ``None`` if they contradict each other."""
+    if not found:
+        return None
     first = found[0]
     good = {version for each in found for version in each.has}
     bad = {version for each in found for version in each.lacks}

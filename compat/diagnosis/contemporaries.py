@@ -13,13 +13,24 @@ from typing import TYPE_CHECKING
 from compat.checks.code import releases
 from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.checks.interfaces import open_rows_once
-from compat.diagnosis.frame_packages import version_of
+from compat.diagnosis.failing_lines import is_of_the_machine
+from compat.diagnosis.frame_packages import (
+    MODELS_OWN,
+    distribution_of_module,
+    inferred,
+    innermost_packages,
+    location_text,
+    version_of,
+)
 from compat.interfaces.at_once import place_of
-from compat.model import Fix
+from compat.model import Finding, Fix
+from compat.records import replace
+from compat.tables.declared import open_declared
 from compat.versions import is_final, is_version, key_of
 
 if TYPE_CHECKING:
     from compat.diagnosis.missing_names import Named
+    from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
 
 
@@ -78,6 +89,41 @@ def published_after(asking: str, owner: str, facts: Facts) -> Fix | None:
     if first is None or key_of(first) <= key_of(here):
         return None
     return upgrade_to(asking, first, f"the releases that were published after {owner} {needed}; try the newest")
+
+
+def not_yet_there(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for two packages that the failing call connects, if one was published before the series of the other.
+
+    A last resort: nothing explains the error itself, and the user of the newer package cannot have been tested with it.
+    """
+    if is_of_the_machine(error):
+        return []
+    here = [distribution_of_module(name) for name in innermost_packages(error) if name != MODELS_OWN]
+    for asking, owner in (here, here[::-1]) if len(here) == 2 else ():
+        declared, mine, theirs = open_declared().package(asking), version_of(asking, facts), version_of(owner, facts)
+        if declared is None or owner not in declared.asks or owner == "torch" or theirs is None or not is_version(theirs):
+            continue
+        day, series = _published(asking, mine), theirs.split(".")[:2]
+        began = min((uploaded for each, uploaded in _finals(owner) if each.split(".")[:2] == series), default="")
+        newer = f"{owner} {'.'.join(series)}"
+        if day is None or began <= day:
+            return []
+        fixes = filter(None, (published_after(asking, owner, facts), written_for(asking, owner, facts)))
+        return [
+            replace(
+                inferred(
+                    rule="symptom-newer-than-its-user",
+                    title=f"{asking} {mine} was published before {newer}: it was not tested with it",
+                    why="The call that fails is between these two, and nothing explains its error. "
+                    f"{asking} {mine} was published on {day}, the first {newer} on {began}.",
+                    packages={asking: mine, owner: theirs},
+                    fixes=tuple(fixes),
+                    here=location_text(error),
+                ),
+                severity="warning",
+            )
+        ]
+    return []
 
 
 def _published(package: str, version: str | None) -> str | None:

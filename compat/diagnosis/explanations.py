@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from compat.checks.guards import ENGINES, releases_accepting_gpu
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
+from compat.diagnosis.contemporaries import not_yet_there, published_after, written_for
 from compat.diagnosis.devices import (
     cuda_above_driver,
     cuda_wheel,
@@ -110,6 +111,7 @@ def between(
         or next((found for error in decisive if (found := not_importable(error, facts, derived))), None)
         or next((found for error in decisive if (found := of_new_function(error, facts))), ())
         or next((found for error in decisive if (found := explain_failing_line(error, facts))), ())
+        or next((found for error in decisive if (found := not_yet_there(error, facts))), ())
     )
 
 
@@ -211,6 +213,10 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
         return (*driver_of(match["spec"], facts), *image_before(match["spec"], facts), *symptom.fixes[1:])
     if symptom.name == "forward-compatibility" and (newer := cuda_above_driver(facts)):
         return (*driver_of(newer, facts), *image_before(newer, facts), *symptom.fixes[1:])
+    if symptom.written_for:
+        asking, owner = symptom.written_for
+        found = tuple(filter(None, (published_after(asking, owner, facts), written_for(asking, owner, facts))))
+        return (*found, *symptom.fixes)
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:

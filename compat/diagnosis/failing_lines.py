@@ -108,9 +108,14 @@ _OF_THE_MACHINE = re.compile(
 )
 
 
+def is_of_the_machine(error: RaisedError) -> bool:
+    """Whether memory, a file, the network or a missing package is the cause by what an error says, and not a release's code."""
+    return bool(_NOT_OF_A_RELEASE.match(error.exception or "") or _OF_THE_MACHINE.search(error.message))
+
+
 def explain_failing_line(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for the innermost frame whose line a later release of its package no longer has."""
-    if not error.message.strip() or _NOT_OF_A_RELEASE.match(error.exception or "") or _OF_THE_MACHINE.search(error.message):
+    if not error.message.strip() or is_of_the_machine(error):
         return []
     asked: list[str] = []
     for at in range(len(error.frames) - 1, -1, -1):

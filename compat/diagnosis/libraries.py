@@ -23,8 +23,10 @@ from compat.diagnosis.loader import (
     importing,
     of_numpy_1,
     of_torch,
+    of_unknown_extension,
     only_extension,
     packages_in,
+    requires_this_torch,
     without_reason,
 )
 from compat.model import Finding, Fix
@@ -103,7 +105,11 @@ def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -
     library = path.rpartition("/")[2]
     names = packages_in(path) or distribution_in(path)
     if _TORCHS.match(symbol):
-        names = names or importing(error) or ([] if library else only_extension(facts))
+        names = names or importing(error)
+        if not names and not library:
+            names = only_extension(facts)
+            if names and requires_this_torch(names[0], facts):  # built for it, so one that is not listed is meant
+                return of_unknown_extension(symbol, where, facts)
         return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
         return None

@@ -22,8 +22,9 @@ from compat.diagnosis.frame_packages import (
 from compat.model import Finding, Fix, normalized
 from compat.records import replace
 from compat.rules.facts import Facts
+from compat.tables.declared import open_declared
 from compat.tables.linked import LinkedTable, open_linked, open_numpy_abi, open_symbols, series_of
-from compat.versions import key_of
+from compat.versions import contains, key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -127,6 +128,46 @@ def only_extension(facts: Facts, besides: Collection[str] = ("triton",)) -> list
     names = dict.fromkeys(name for name in EXTENSIONS.values() if name not in besides)
     known = [name for name in names if isinstance(facts.package(name), list)]
     return known if len(known) == 1 else []
+
+
+def requires_this_torch(name: str, facts: Facts) -> bool:
+    """Whether the installed release of a package pins exactly the torch that is installed, so that its wheel is for it."""
+    package, version, torch = open_declared().package(name), version_of(name, facts), version_of("torch", facts)
+    place = None if package is None or version is None else package.place(version)
+    if package is None or place is None or torch is None:
+        return False
+    pins = [
+        ranges for text, ranges, _, extra in package.requirements(place, "torch") if extra is None and text.startswith("==")
+    ]
+    return any(contains(ranges, key_of(torch.partition("+")[0])) for ranges in pins)
+
+
+def of_unknown_extension(symbol: str, where: str, facts: Facts) -> Finding:
+    """Return the finding for an undefined symbol of torch where nothing tells which extension was loaded."""
+    torch, series = version_of("torch", facts), exporting(symbol)
+    exporters = f" Of the releases of torch, only {series[0]} to {series[-1]} export it." if len(series) > 1 else ""
+    return inferred(
+        rule="symptom-undefined-symbol",
+        origin="build",
+        title="A compiled extension was built for a torch other than the installed one",
+        why=f"The missing symbol belongs to torch's C++ ABI, which changes between releases.{exporters} The message does "
+        "not name the extension. It is one that the last import loads, often flash-attn, which is built for one torch.",
+        packages={"torch": torch},
+        facts=("build",),
+        fixes=(
+            Fix("config", text="show the library: the whole line of the message begins with its path"),
+            Fix(
+                "source-install",
+                "flash-attn",
+                "",
+                "if it is flash-attn: compile it for the installed torch, or take a wheel for it from its releases",
+                "pip install --no-build-isolation --force-reinstall --no-deps --no-binary flash-attn flash-attn",
+            ),
+            Fix("source-install", None, "", "else the extension for this torch"),
+        ),
+        evidence=(TORCH,),
+        here=where,
+    )
 
 
 def exporting(symbol: str) -> list[str]:

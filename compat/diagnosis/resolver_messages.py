@@ -77,6 +77,11 @@ def _finding(rule: str, title: str, why: str, packages: dict[str, str | None], f
 # --- No wheel that fits
 
 
+_ANOTHER_PYTHON = Fix(
+    "config", text="use a Python for which the release has wheels, usually an older one", command="uv venv --python 3.11"
+)
+
+
 def _unfit(text: str, facts: Facts) -> Iterator[Finding]:
     if "wheel" not in text:
         return
@@ -94,8 +99,12 @@ def _unfit(text: str, facts: Facts) -> Iterator[Finding]:
             if offered
             else "Wheels name the Pythons and systems they are for.",
             {name: each.version},
-            [*_of_python(each, name, facts), *_of_system(each)] or [Fix("pin", name, None, "a release that has wheels here")],
-            fact="python" if here.python else "os",
+            [*_of_python(each, name, facts), *_of_system(each)]
+            or [
+                *([_ANOTHER_PYTHON] if each.of_python and not runs_of(name) else []),
+                Fix("pin", name, None, "a release that has wheels here"),
+            ],
+            fact="python" if here.python or each.of_python else "os",
             evidence=TAGS,
         )
 

@@ -11,6 +11,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
+from compat.checks.code import providers
 from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import inferred, version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
@@ -179,10 +180,34 @@ def stated_requirements(text: str, line: int, facts: Facts, *, in_words: bool = 
         there = wanted.found or (facts.environment.python if wanted.name == "python" else version_of(wanted.name, facts))
         if there is not None and wanted.specifier and meets(there, wanted.specifier):
             continue  # another release was running
+        if there is None and (renamed := _under_new_name(wanted, line, facts)) is not None:
+            found.append(renamed)
+            continue
         found.append(_finding(replace(wanted, found=there, line=line + wanted.line - 1)))
     # compiled companions require an exact pin; a range is often only what was tested
     found.sort(key=lambda finding: not any((fix.spec or "").startswith("==") for fix in finding.fixes))
     return found[:_MOST]
+
+
+def _under_new_name(wanted: Wanted, line: int, facts: Facts) -> Finding | None:
+    """Return the finding for a distribution that is required by its former name, and installed under the present one."""
+    present = next(iter(providers(wanted.name.replace("-", "_"))), wanted.name)
+    version = version_of(present, facts)
+    if present == wanted.name or version is None:
+        return None
+    text = f"a release of the package that asks, which knows {present}"
+    fix = by_pip("upgrade", wanted.by, None, text) if wanted.by else Fix("upgrade", None, None, text)
+    return inferred(
+        rule="symptom-renamed-distribution",
+        origin="metadata",
+        title=f"{wanted.name}{wanted.specifier} is required, but it is called {present} now, of which {version} is installed",
+        why=f"The module {wanted.name} is in the distribution {present}. Code that asks for the version of {wanted.name} finds "
+        "no metadata of that name.",
+        packages={present: version, wanted.name: None},
+        facts=("install",),
+        fixes=(fix, by_pip("pin", wanted.name, wanted.specifier or None, "or the last releases under the former name")),
+        here=f"the error on line {line + wanted.line - 1} of the text",
+    )
 
 
 def met_requirements(error: RaisedError, facts: Facts) -> list[Finding]:

@@ -21,7 +21,7 @@ _SUBJECTS = (
     "numerics", "kernels", "installers",
 )  # fmt: skip
 """The files in matching order: more specific messages come first."""
-_LISTS = ("explained_by", "facts", "packages", "else_packages", "evidence", "hints")
+_LISTS = ("explained_by", "facts", "packages", "else_packages", "written_for", "evidence", "hints")
 _FIX_KEYS = ("kind", "package", "spec", "text", "command")
 
 
@@ -35,6 +35,7 @@ class Symptom:
     ``{package}`` in a text or a fix stands for the first affected package ("a package" in texts if there is none).
     ``general``: another line of the same text may be more specific.
     ``kernels``: the failing code is a compiled kernel, so the only extension that is installed is its package.
+    ``written_for``: a package and one that its releases are written for; those published at the same time are fixes.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Symptom:
     facts: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     else_packages: tuple[str, ...] = ()
+    written_for: tuple[str, ...] = ()
     general: bool = False
     kernels: bool = False
 

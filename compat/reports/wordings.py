@@ -199,12 +199,16 @@ class Tag:
 
 @record(frozen=True)
 class Unfit:
-    """A release without a wheel that fits: the tag of this machine that none has, and the tags that its wheels have."""
+    """A release without a wheel that fits: the tag of this machine that none has, and the tags that its wheels have.
+
+    ``of_python``: the message says that it is the Python, with or without naming it.
+    """
 
     name: str
     version: str
     here: Tag
     offered: tuple[Tag, ...]
+    of_python: bool = False
 
 
 def tag_of(text: str) -> Tag:
@@ -247,4 +251,4 @@ def unfit_in(text: str) -> Iterator[Unfit]:
         offer = re.search(_OFFER.format(re.escape(name)), after)
         listed = _LISTED.match(after, offer.end()) if offer is not None else None
         offered = tuple(tag_of(each["tag"]) for each in _TAG.finditer(listed[0])) if listed is not None else ()
-        yield Unfit(name, version.rstrip(".,"), tag_of(tag), offered)
+        yield Unfit(name, version.rstrip(".,"), tag_of(tag), offered, "matching Python" in match[0])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compat.diagnosis.contemporaries import published_after, without_needing, written_for
+from compat.diagnosis.contemporaries import not_yet_there, published_after, without_needing, written_for
 from compat.diagnosis.named_releases import of_name
 from compat.model import Distribution, Environment, Fix
+from compat.reports.log.traceback import parse_log
 from compat.rules.facts import Facts
 
 
@@ -61,3 +62,36 @@ def test_the_releases_that_do_not_need_a_name(
     known = of_name(module, name)
     assert known is not None
     assert of(without_needing(known, asking, facts(**({} if version is None else {asking: version})))) == expected
+
+
+BETWEEN = """Traceback (most recent call last):
+  File "/v/site-packages/trl/trainer/sft_trainer.py", line 300, in train
+    super().train()
+  File "/v/site-packages/transformers/trainer.py", line 2000, in _unheard_of
+    something()
+{error}
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "versions", "found"),
+    [
+        ("RuntimeError: quite an unusual state", {"trl": "0.9.6", "transformers": "4.57.0"}, True),
+        (
+            "RuntimeError: quite an unusual state",
+            {"trl": "0.9.6", "transformers": "4.42.4"},
+            False,
+        ),  # a patch of a series before
+        ("RuntimeError: quite an unusual state", {"trl": "0.24.0", "transformers": "4.57.0"}, False),
+        ("RuntimeError: quite an unusual state", {"trl": "0.9.6"}, False),
+        ("torch.OutOfMemoryError: CUDA out of memory", {"trl": "0.9.6", "transformers": "4.57.0"}, False),
+    ],
+)
+def test_a_call_into_a_series_that_is_newer_than_its_user(error: str, versions: dict[str, str], found: bool) -> None:
+    errors = parse_log(BETWEEN.format(error=error))
+    findings = [each for error in errors for each in not_yet_there(error, facts(**versions))]
+    assert [each.rule for each in findings] == ["symptom-newer-than-its-user"] * found
+    for each in findings:
+        assert each.severity == "warning"
+        assert [(fix.kind, fix.package) for fix in each.fixes] == [("upgrade", "trl"), ("downgrade", "transformers")]
+        assert (each.packages, each.fixes[0].spec) == (versions, ">=0.24.0")

@@ -192,3 +192,8 @@ def test_the_frame_of_a_rejected_call_is_the_callers() -> None:
         "TypeError: fused_gate() takes 2 positional arguments but 3 were given\n"
     )
     assert said(text) == ()  # torch has not called a function of sglang's
+
+
+def test_a_private_class_does_not_hide_a_public_one() -> None:
+    (finding,) = said("TypeError: register_forward_pre_hook() got an unexpected keyword argument 'with_kwargs'")
+    assert finding.title == "register_forward_pre_hook(with_kwargs=) is in torch from 2.0.0 on"

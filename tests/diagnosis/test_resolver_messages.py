@@ -105,6 +105,12 @@ def test_wheels_for_every_python_do_not_blame_the_python() -> None:
     assert fixes_of(finding) == [("pin", "vllm", None)]
 
 
+def test_another_python_for_a_release_that_the_tables_do_not_have() -> None:
+    text = f"Because nothing-known==2.5.9 has no wheels with a matching Python ABI tag and you require nothing-known==2.5.9{UNSATISFIABLE}"
+    (finding,) = said(text)
+    assert (finding.fixes[0].kind, finding.fixes[0].command) == ("config", "uv venv --python 3.11")
+
+
 @pytest.mark.parametrize(
     ("text", "python", "system", "glibc"),
     [(MAC, None, "darwin", None), (OLD_LINUX, None, "linux", "2.17"), (ABI, "3.13", None, None), (LOCKED, "3.14", None, None)],

@@ -60,6 +60,12 @@ def test_the_release_that_is_there() -> None:
     assert (finding.rule, finding.packages) == ("symptom-requirement-met", {"accelerate": "1.0.1"})
 
 
+def test_a_distribution_that_has_another_name_now() -> None:
+    error = "Exception: flashinfer with minimum required version 0.1.6 is not installed. Please uninstall the old version\n"
+    found = said(error, Environment(distributions=(Distribution("flashinfer-python", "0.2.0"),)))[0]
+    assert (found.rule, found.packages) == ("symptom-renamed-distribution", {"flashinfer-python": "0.2.0", "flashinfer": None})
+
+
 def test_a_requirement_without_a_name_is_of_the_one_package_with_the_release_found() -> None:
     error = "ImportError: Found version 0.15.0, but only versions above 0.16.0 are supported\n"
     one = Environment(distributions=(Distribution("torchao", "0.15.0+cu128"), Distribution("peft", "0.19.0")))

@@ -51,6 +51,11 @@ def test_what_a_server_loads_only_on_request_is_a_warning() -> None:
     assert (finding.severity, finding.effect) == ("warning", "crash")
 
 
+def test_a_build_for_another_cuda_is_for_the_same_torch() -> None:
+    assert "build-sglang-kernel-torch" in found("torch==2.12.1+cu130", "sglang-kernel==0.4.4+cu130")
+    assert "build-sglang-kernel-torch" not in found("torch==2.11.0+cu130", "sglang-kernel==0.4.4+cu130")
+
+
 @pytest.mark.parametrize("keys", [{"machine": "aarch64"}, {"os": "windows"}, {"source": "vcs"}])
 def test_other_wheels_than_those_that_were_read_are_left_alone(keys: dict[str, Any]) -> None:
     assert "build-sgl-kernel-torch" not in found("torch==2.8.0+cu128", "sgl-kernel==0.3.20", **keys)
