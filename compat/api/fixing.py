@@ -221,7 +221,22 @@ def repaired(
             break
         plan, after = joined(plan, more), None
         written = written_for(case, plan)
+    plan, written, after = _without_needless_pins(case, plan, written, after, planner, rounds)
     return Repair(case, errors, *(ranged(case, plan, written, after, planner) if plan.stands else (plan, Written())))
+
+
+def _without_needless_pins(
+    case: Case, plan: Plan, written: Written, after: Case | None, planner: Planner, rounds: int
+) -> tuple[Plan, Written, Case | None]:
+    """A plan of several rounds without the pins of the first ones that the last ones made needless.
+
+    Those of a file with extras may be for another selection than the one that is judged.
+    """
+    alone = case.listing is not None and not case.listing.choices and not case.whole
+    if not plan.stands or rounds == _ROUNDS or not alone or planner.means.is_late(_MORE):
+        return plan, written, after
+    lean, judged = leaner(case, plan, planner)
+    return (plan, written, after) if judged is None else (lean, written_for(case, lean), judged)
 
 
 def _in_the_way(plan: Plan, planner: Planner) -> frozenset[str]:
