@@ -306,12 +306,10 @@ def _on_tag(
     """
     if case.file is None:
         return None
-    content = read_content(case.file)
-    after = with_image(case.file, content, image, better, dockerfile=_is_dockerfile(case))
-    if after is None:
+    edits = tuple(_with_image(case, image, better))
+    if not edits:
         return None
-    edit = Edit(case.file, content, after)
-    with as_if_written((edit,)):
+    with as_if_written(edits):
         listing = part_of(case, environments_in(case.file))
         if listing is None:
             return None
@@ -330,7 +328,19 @@ def _on_tag(
         name, tag, name_and_tag(better)[1], source=Source("image", {"image": better}), direct=True,
         why=why, before_source=Source("image", {"image": image}),
     )  # fmt: skip
-    return Settled(gone, (change,), (edit,), again, rest)
+    return Settled(gone, (change,), edits, again, rest)
+
+
+def _with_image(case: Case, image: str, better: str) -> Iterator[Edit]:
+    """The edits that replace an image: in the case's file, and in a Dockerfile that a service of it is built from."""
+    assert case.file is not None
+    entries = case.listing.entries if case.listing is not None else ()
+    built = (each.file for each in entries if each.file is not None and own_image_of(each.distribution) == image)
+    for path in dict.fromkeys((case.file, *built)):
+        content = read_content(path)
+        after = with_image(path, content, image, better, dockerfile=path != case.file or _is_dockerfile(case))
+        if after is not None:
+            yield Edit(path, content, after)
 
 
 def _on(context: Environment, case: Case) -> Case:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.fixing import REPORT, planned, release
+from tests.end_to_end.fixing import BAD_TRL, REPORT, planned, release
 from tests.index.server import IndexServer
 
 pytest.importorskip("clingo")
@@ -236,3 +236,27 @@ def test_an_index_for_an_old_cuda_has_its_own_newest_torch(compat: Run, tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     assert "build-torch-driver" not in done.stdout
     assert path.read_text(encoding="utf-8") == text.format("torch==2.8.0 --index-url https://download.pytorch.org/whl/cu128")
+
+
+BUILT = "services:\n  llm:\n    image: {}\n    command: --model org/model\n  train:\n    build: ./train\n"
+
+
+def test_services_are_fixed_in_the_dockerfiles_that_they_are_built_from(compat: Run, tmp_path: Path) -> None:
+    """The image of one service is in the compose file, that of the other in its Dockerfile, and a pin in what that copies."""
+    packages = {"trl": {"0.17.0": release("2025-04-25"), "0.18.0": release("2025-05-27")}}
+    (tmp_path / "own.toml").write_text(BAD_TRL)
+    folder = tmp_path / "job"  # as the home directory is no project
+    (folder / "train").mkdir(parents=True)
+    docker = "FROM pytorch/pytorch:{}-devel\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n"
+    (folder / "train" / "Dockerfile").write_text(docker.format("2.5.1-cuda12.4-cudnn9"))
+    (folder / "train" / "requirements.txt").write_text("trl==0.17.0\n")
+    path = folder / "compose.yaml"
+    path.write_text(BUILT.format(OLD))
+    with IndexServer(packages) as server:
+        words = (*FOR_5090, "--rules", str(tmp_path / "own.toml"), "--index-url", server.url, "--write")
+        done = compat("fix", str(path), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert path.read_text() == BUILT.format(NEW)
+    assert (folder / "train" / "Dockerfile").read_text() == docker.format("2.7.0-cuda12.8-cudnn9")
+    assert (folder / "train" / "requirements.txt").read_text() == "trl==0.18.0\n"
+    assert "docker compose --file" in done.stdout

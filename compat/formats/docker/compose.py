@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compat.errors import InputError
 from compat.formats.docker.dockerfile import read_dockerfile
 from compat.formats.docker.stage import MACHINES
+from compat.formats.edit.changes import Change
+from compat.formats.edit.dispatch import edits_for, of_included
+from compat.formats.edit.files import Edit
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.jobs import Argument, Job, JobFile, texts_of, unread_installs
 from compat.formats.listing import Listing
@@ -303,6 +306,7 @@ class Compose(Format):
     kind = "compose"
     lists_packages = False
     by_hand = "change the Dockerfile or the image it names"
+    apply = "docker compose --file {path} up --build"
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         """Return the listings of the relevant services, or one empty listing; ``label`` is the service.
@@ -334,6 +338,21 @@ class Compose(Format):
             notes = (_NOTHING, *elsewhere)
             return (Listing(path, "compose", notes=notes, unread=tuple(outside), elsewhere=tuple(elsewhere)),)
         return tuple(replace(each, unread=(*each.unread, *outside)) for each in found)
+
+    def edit(self, path: str, content: bytes, changes: Sequence[Change], depth: int = 0) -> tuple[Edit, ...]:
+        """Edit the Dockerfiles that services are built from, and what those read.
+
+        A package that none of them names is added to the one with another change.
+        """
+        named = of_included(self.listings(path, content), changes)
+        missing = [each for each in changes if not any(each in found for found in named.values())]
+        added = [each for each in missing if each.after is not None and (each.direct or not each.implied)]
+        if not named or path in named or any(each.after is None for each in missing):
+            return super().edit(path, content, changes, depth)
+        first = next(iter(named))
+        anywhere = {file: [replace(each, lines=None) for each in found] for file, found in named.items()}
+        anywhere[first] += (replace(each, lines=None) for each in added)
+        return tuple(edit for file, found in anywhere.items() for edit in edits_for(file, found, depth + 1))
 
     def commands_in(self, path: str, text: str) -> Iterable[tuple[int, str]] | None:
         return numbered_lines(text)
