@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.checks.choices import is_union
 from compat.checks.ranges import is_nightly, newest_on_its_index
 from compat.checks.torch_build import INDEX as TORCH_INDEX
 from compat.checks.torch_build import replaced_image_of
@@ -48,7 +49,7 @@ def complete_case(case: Case, means: Means) -> Case:
         if other.resolves and not lacking & _unbuilt(other):
             why = f"that {' and '.join(sorted(lacking))} has wheels for" if lacking else "that uv resolves the file for"
             return replace(other, told=(f"Python {python} (the newest {why})", *other.told[1:]))
-    if found.resolves is False and case.selection.startswith(("every extra", "everything but")) and not case.one_by_one:
+    if found.resolves is False and is_union(case.selection) and not case.one_by_one:
         alone = read_again(replace(case, one_by_one=True), case.listing, means)
         note = f"uv cannot resolve {case.selection} together, so each extra and group is checked on its own: "
         return complete_case(replace(alone, notes=(*alone.notes, note + excerpt(found.unresolved, 200))), means)

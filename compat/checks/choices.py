@@ -29,6 +29,15 @@ _MOST_PAIRED = 60
 """The largest number of choices for which all pairs are checked for undeclared conflicts."""
 
 
+EVERY_CHOICE, _ALL_BUT = "every extra and group", "everything but"
+"""Labels of the maximal sets: all choices, and all without those that are left out."""
+
+
+def is_union(label: str) -> bool:
+    """Whether a selection is all choices that go together, which need not be meant to be installed together."""
+    return label == EVERY_CHOICE or label.startswith(_ALL_BUT)
+
+
 @record(frozen=True)
 class Requested:
     """The extras, groups and environment requested on the command line or by a target; ``None`` if unspecified.
@@ -158,14 +167,14 @@ def _maximal(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Choic
     conflicting = _conflicts_of(conflicts)
     free = {number for number in range(len(listing.choices)) if number not in conflicting}
     if not conflicting:
-        return [ChoiceSet(frozenset(free), "every extra and group")]
+        return [ChoiceSet(frozenset(free), EVERY_CHOICE)]
     found = []
     for chosen in _maximal_independent(conflicting):
         numbers = {number for number in free | chosen if set(_owner(listing, number)) <= free | chosen}
         others = set(conflicting) - chosen
         named = (number for number in sorted(others) if others.isdisjoint({*_owner(listing, number)} - {number}))
         left_out = ", ".join(listing.choices[number].label for number in named)
-        found.append(ChoiceSet(frozenset(numbers), f"everything but {left_out}"))
+        found.append(ChoiceSet(frozenset(numbers), f"{_ALL_BUT} {left_out}"))
     return found
 
 

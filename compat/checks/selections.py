@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from compat.checks.choices import Requested
+from compat.checks.choices import Requested, is_union
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.fix_commands import in_project
 from compat.errors import InputError
@@ -111,7 +111,9 @@ _OF_ONE_PROJECT = ("pyproject", "setup.py", "setup.cfg", "Pipfile", "script")
 
 def is_refused(finding: Finding, listing: Listing) -> bool:
     """Whether an installer of the file refuses the pins of which one violates a requirement of the other."""
-    if listing.kind in _OF_ONE_PROJECT or (listing.kind == "requirements" and not listing.complete):
+    if listing.kind in _OF_ONE_PROJECT:  # extras that exclude each other are never installed together
+        return not finding.selections or not all(map(is_union, finding.selections))
+    if listing.kind == "requirements" and not listing.complete:
         return True
     if listing.kind == "pixi.toml":  # packages of an index are resolved last, with those of conda as they are
         name = next(iter(finding.packages), None)

@@ -7,7 +7,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from compat.checks.choices import Requested
+from compat.checks.choices import EVERY_CHOICE, Requested
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
 from compat.checks.torch_build import replaced_image_of
@@ -229,7 +229,7 @@ def _selection(
 
     def holds(error: Finding, at: int) -> bool:
         label = contexts.sets[at].label
-        return label in error.selections or label.startswith("every extra")
+        return label in error.selections or label == EVERY_CHOICE
 
     def rank(at: int) -> tuple[int, bool, int]:
         return sum(holds(each, at) for each in errors), bool(preferred) and contexts.sets[at].label == preferred, -at

@@ -201,3 +201,17 @@ def test_pins_of_one_command_that_no_installer_takes_together(commands: list[str
     findings, _ = judged_listing(listing, Environment(machine="x86_64"), in_memory([]))
     declared = [each.severity for each in findings if each.rule == "requires-vllm-torch"]
     assert declared == ([] if severity is None else [severity])
+
+
+def refused(extras: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The severity and selections of a requirement that pins of a project violate."""
+    text = f'[project]\nname = "job"\nversion = "1"\n[project.optional-dependencies]\n{extras}'
+    (listing,) = format_of("pyproject.toml", text.encode()).listings("pyproject.toml", text.encode())
+    judged, _ = judged_listing(listing, Environment(python="3.11", os="linux", machine="x86_64"), in_memory([]))
+    return [(each.severity, each.selections) for each in judged if each.rule == "requires-vllm-torch"]
+
+
+def test_pins_of_one_extra_are_refused_and_those_of_extras_for_different_machines_are_not() -> None:
+    assert refused('serve = ["vllm==0.4.3", "torch==2.8.0"]\n') == [("error", ("extra serve",))]
+    (apart,) = refused('serve = ["vllm==0.4.3"]\ntrain = ["torch==2.8.0"]\n')
+    assert apart == ("warning", ("every extra and group",))
