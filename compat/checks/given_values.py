@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from compat.checks.fix_commands import nearest_fixes
+from compat.checks.fix_commands import by_pip, nearest_fixes
 from compat.checks.interfaces import releases_in
 from compat.checks.options import classes_of, finding_of, open_parsers
 from compat.interfaces.at_once import place_of
@@ -88,6 +88,8 @@ def _subject(change: Change) -> frozenset[str]:
     return words or words_of(change.owner.rpartition(".")[0]) - _SAY_NOTHING
 
 
+_PLUGINS = {("vllm", "bitsandbytes"): "vllm-bnb-plugin", ("vllm", "gguf"): "vllm-gguf-plugin"}
+"""By package and value: the plugin that registers it in releases that no longer have it themselves."""
 _ON_TRANSFORMERS = frozenset(("trl", "llamafactory", "sentence-transformers", "setfit", "unsloth"))
 """Packages whose classes extend those of transformers and take their arguments."""
 
@@ -115,13 +117,16 @@ def _of_value(option: Option, value: str, workload: Workload, installed: Mapping
     packages = [package for package in dict.fromkeys(_packages_of(option.parser, workload)) if package in installed]
     found = containers_for(value, words_of(option.name)) if packages else []
     package = next((package for package in packages if any(each.package == package for each in found)), None)
-    if package is None:
+    plugin = _PLUGINS.get((package or "", value))
+    if package is None or plugin in installed:
         return
     known, version = accepted_in(value, [each for each in found if each.package == package]), installed[package]
     elsewhere = any(place_of(each.has, version) is not None for each in values().of(value) if each.package == package)
     if known.checked and known.accepting and place_of(known.refusing, version) is not None and not elsewhere:
         written = f"{option.name} {value}" if option.name.startswith("-") else f"{option.name}={value!r}"
         fixes = tuple(nearest_fixes(package, version, known.accepting, known.known, f"accepts {value}"))
+        if plugin is not None and key_of(version) > key_of(known.accepting[-1]):
+            fixes = (by_pip("pin", plugin, None, f"the plugin with {value}"), *fixes)
         why = "No registry, enumeration or list of choices of this release has the value."
         yield finding_of(option, package, version, f"{package} {version} does not accept {written}", why, fixes)
 

@@ -51,7 +51,8 @@ _KNOWN = frozenset({
     "torch-npu", "torch-tensorrt", "torch-xla", "torchao", "torchaudio", "torchcodec", "torchdata", "torchmetrics",
     "torchtitan", "torchtune", "torchvision", "trackio", "transformer-engine", "transformer-engine-torch", "transformers",
     "triton", "triton-windows", "trl", "typer", "typing-extensions", "tyro", "unsloth", "unsloth-zoo", "urllib3", "uvicorn",
-    "uvloop", "verl", "vllm", "vllm-ascend", "vllm-flash-attn", "wandb", "weave", "xformers", "xfuser", "xgrammar",
+    "uvloop", "verl", "vllm", "vllm-ascend", "vllm-bnb-plugin", "vllm-flash-attn", "vllm-gguf-plugin", "wandb", "weave",
+    "xformers", "xfuser", "xgrammar",
     "zstandard",
 })  # fmt: skip
 _ABSENT = frozenset({

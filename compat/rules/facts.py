@@ -48,6 +48,10 @@ WITHOUT_TRL = "without-trl"
 """The feature of a job that a tool runs without even importing trl's trainers."""
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
+QUANTIZED_CHECKPOINT = "quantized-checkpoint"
+"""The feature of a job whose model was quantized before it was saved."""
+_NAMED_QUANTIZATIONS = (("-bnb-4bit", "4bit"), ("-gguf", "gguf"), (".gguf", "gguf"))
+"""What the names of checkpoints say, and how their weights are quantized then."""
 SHARDING = ("zero-1", "zero-2", "zero-3", "fsdp", "fsdp2")
 """Mutually exclusive sharding methods: if one of them is known to be on, the others are off."""
 
@@ -63,6 +67,7 @@ MODEL_FAMILIES = (
     "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "stable-diffusion", "sdxl", "whisper", "bart-base",
     "bart-large", "mbart-large",
     "modernbert", "electra", "longformer", "pegasus", "opus-mt", "nllb", "m2m100",
+    "falcon-h1", "granite-4.0-h", "nemotron-h", "nemotron-3", "bamba", "zamba2",
 )  # fmt: skip
 SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5"}
 """Families with the classes of an earlier one, of which a rule about that holds."""
@@ -125,6 +130,8 @@ class Facts:
             value = getattr(self.workload, name)
             if value is None and name == "task" and self.workload.trainer:
                 value = TRAINER_TASKS.get(self.workload.trainer.lower())
+            if value is None and name == "quantization":
+                value = self._named_quantization()
             if value is None and name == "processes" and self.workload.launcher == "python":
                 value = 1  # plain python starts one process, regardless of the GPUs
             if value == "accelerate" and name == "launcher" and self.workload.processes == 1:
@@ -144,7 +151,12 @@ class Facts:
             return not self.workload.features_complete and any(each not in self._features for each in self._presumed[name])
         known = path in self._given or getattr(self.workload, name) is not None
         known = known or (name == "task" and (self.workload.trainer or "").lower() in TRAINER_TASKS)
+        known = known or (name == "quantization" and self._named_quantization() is not None)
         return not known and not self._without_reported(name)
+
+    def _named_quantization(self) -> str | None:
+        name = (self.workload.model or "").lower()
+        return next((method for sign, method in _NAMED_QUANTIZATIONS if sign in name), None)
 
     def _without_reported(self, name: str) -> bool:
         """Whether a default must not be used: a script that was read shows the trainer and whether it imports unsloth."""
@@ -192,6 +204,8 @@ class Facts:
         known.update({name: False for name, answer in answers.items() if not answer})
         if self.workload.model:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
+            if self._named_quantization():
+                on.add(QUANTIZED_CHECKPOINT)
         task = self.value("workload.task")
         # a script that was read shows its trainer
         tools = [tasks for name, tasks in _TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]

@@ -97,6 +97,8 @@ _FEATURES = {
 }  # fmt: skip
 """How common each feature is in training scripts and configurations; the others are rare."""
 _RARE_FEATURE = 0.15
+_SINGLE_MODEL = 0.05
+"""The likelihood that a model is one of a few checkpoints that are named in full."""
 
 
 def of_paths(unknown: Iterable[str]) -> float:
@@ -136,6 +138,8 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
         return sum(fitting) / sum(_PYTHONS.values())
     if isinstance(condition, IsOneOf) and condition.path == "workload.task":
         return min(_FACTS[condition.path], sum(_TASKS.get(task, _RARE_TASK) for task in condition.words))
+    if isinstance(condition, IsOneOf) and condition.path == "workload.model" and all("/" in word for word in condition.words):
+        return _SINGLE_MODEL
     if isinstance(condition, (IsOneOf, InRange)):
         return of_paths((condition.path,))
     copies = facts.package(condition.name)

@@ -97,13 +97,18 @@ class Draft:
         """Return the known facts with their origins."""
         model = self.get("model")
         if isinstance(model, str) and os.path.isdir(model):
-            from compat.workload.model_files import merges_are_pairs, quantization_of
+            from compat.workload.model_files import merges_are_pairs, quantization_of, quantizes_activations
 
-            pairs, method = merges_are_pairs(model), quantization_of(model)
+            pairs, method, activations = merges_are_pairs(model), quantization_of(model), quantizes_activations(model)
+            config = os.path.join(model, "config.json")
             if pairs is not None:
                 self.feature("tokenizer-json-0.20", pairs, os.path.join(model, "tokenizer.json"))
-            if method is not None and "quantization" not in self._stated:
-                self.record("quantization", method, os.path.join(model, "config.json"))
+            if method is not None:
+                self.on("quantized-checkpoint", config)
+                if "quantization" not in self._stated:
+                    self.record("quantization", method, config)
+            if activations is not None:
+                self.feature("quantized-activations", activations, config)
         known = {key: value for key in self._stated if (value := self.get(key)) is not None}
         features = {key[9:]: known.pop(key) for key in [*known] if key.startswith("features.")}
         on = tuple(name for name, value in features.items() if value)

@@ -229,15 +229,26 @@ def quantization_of(model: str) -> str | None:
 
     bitsandbytes counts as the number of its bits, 4bit or 8bit.
     """
-    config = _table(os.path.join(model, "config.json"))
-    stated = config.get("quantization_config") if config else None
-    if not isinstance(stated, dict):
-        return None
+    stated = _quantization_config(model) or {}
     for bits in ("4bit", "8bit"):
         if stated.get(f"load_in_{bits}") is True:
             return bits
     method = stated.get("quant_method")
     return method if isinstance(method, str) and method != "bitsandbytes" else None
+
+
+def quantizes_activations(model: str) -> bool | None:
+    """Whether compressed-tensors also quantizes the inputs of a folder's layers; ``None`` if it did not quantize the model."""
+    groups = (_quantization_config(model) or {}).get("config_groups")
+    if not isinstance(groups, dict):
+        return None
+    return any(isinstance(group, dict) and bool(group.get("input_activations")) for group in groups.values())
+
+
+def _quantization_config(model: str) -> dict[str, object] | None:
+    config = _table(os.path.join(model, "config.json"))
+    stated = config.get("quantization_config") if config else None
+    return stated if isinstance(stated, dict) else None
 
 
 def has_list_features(folder: str) -> bool | None:

@@ -225,6 +225,10 @@ class Calls:
 
     def _quantizing(self, call: _Call) -> None:
         self._draft.record("quantization", _QUANTIZING[call.name], call.origin, tentative=call.conditional)
+        if "dequantize" in call.keywords:
+            self._draft.feature(
+                "dequantized-checkpoint", parse_switch(call.keywords["dequantize"]), call.origin, tentative=call.conditional
+            )
 
     def _vllm(self, call: _Call) -> None:
         if call.name in ("LLM", "AsyncEngineArgs", "EngineArgs"):

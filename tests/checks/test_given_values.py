@@ -48,6 +48,13 @@ def test_options_of_programs(command: str, title: str, tmp_path: Path) -> None:
     assert titles(command, tmp_path) == [title]
 
 
+@pytest.mark.parametrize(("value", "plugin"), [("bitsandbytes", "vllm-bnb-plugin"), ("gguf", "vllm-gguf-plugin")])
+def test_a_value_that_a_plugin_registers(value: str, plugin: str, tmp_path: Path) -> None:
+    (finding,) = found(f"vllm serve x --quantization {value}", tmp_path, vllm="0.30.0")
+    assert finding.fixes[0].command == f"pip install {plugin}"
+    assert not titles(f"vllm serve x --quantization {value}", tmp_path, **{"vllm": "0.30.0", plugin: "0.0.3"})
+
+
 def test_the_nearest_release_that_accepts_it_is_the_fix(tmp_path: Path) -> None:
     (finding,) = found("vllm serve x --tool-call-parser qwen3_coder", tmp_path)
     assert (finding.verdict, finding.severity, [fix.spec for fix in finding.fixes]) == ("hit", "error", [">=0.10.0"])

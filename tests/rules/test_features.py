@@ -11,7 +11,7 @@ from compat.formats.described import parse_described
 from compat.formats.jobs import DEFAULT_MEMORY
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
-from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, WITHOUT_TRL, Facts
+from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, QUANTIZED_CHECKPOINT, WITHOUT_TRL, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
@@ -99,6 +99,24 @@ def test_a_model_that_is_a_folder(model: str | None, expected: bool | None) -> N
     workload = {} if model is None else {"model": model}
     environment, _ = parse_described({"version": 1, "workload": workload}, "test")
     assert Facts(environment).feature("local-model") is expected
+
+
+@pytest.mark.parametrize(
+    ("workload", "quantization", "expected"),
+    [
+        ({"model": "unsloth/Qwen3-8B-unsloth-bnb-4bit"}, "4bit", True),
+        ({"model": "unsloth/Qwen3-8B-bnb-4bit", "quantization": "8bit"}, "8bit", True),
+        ({"model": "unsloth/Qwen3-8B-GGUF:Q4_K_M"}, "gguf", True),
+        ({"model": "models/qwen3-8b-q4_k_m.gguf"}, "gguf", True),
+        ({"model": "Qwen/Qwen3-8B"}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_a_model_whose_name_says_that_it_is_quantized(
+    workload: dict[str, object], quantization: str | None, expected: bool | None
+) -> None:
+    facts = Facts(parse_described({"version": 1, "workload": workload}, "test")[0])
+    assert (facts.value("workload.quantization"), facts.feature(QUANTIZED_CHECKPOINT)) == (quantization, expected)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,29 @@ def test_a_saved_model_shows_how_its_weights_are_quantized(
     assert read(script, text).workload.quantization == expected
 
 
+@pytest.mark.parametrize(
+    ("inputs", "passed", "expected"),
+    [
+        ('{"dynamic": true}', "", {"quantized-checkpoint": True, "quantized-activations": True}),
+        ("null", "", {"quantized-checkpoint": True, "quantized-activations": False}),
+        (None, "", {"quantized-checkpoint": True}),
+        (None, "dequantize=True", {"quantized-checkpoint": True, "dequantized-checkpoint": True}),
+        (None, "dequantize=False", {"quantized-checkpoint": True, "dequantized-checkpoint": False}),
+    ],
+)
+def test_what_is_known_of_a_quantized_checkpoint(
+    inputs: str | None, passed: str, expected: dict[str, bool], script: Path
+) -> None:
+    groups = "" if inputs is None else f', "config_groups": {{"group_0": {{"input_activations": {inputs}}}}}'
+    (script.parent / "model").mkdir()
+    (script.parent / "model" / "config.json").write_text(f'{{"quantization_config": {{"quant_method": "fp8"{groups}}}}}')
+    given = f", quantization_config=FineGrainedFP8Config({passed})" if passed else ""
+    text = f"from transformers import AutoModel, FineGrainedFP8Config\nAutoModel.from_pretrained('model'{given})"
+    work = read(script, text).workload
+    known = {**dict.fromkeys(work.features or (), True), **dict.fromkeys(work.features_absent or (), False)}
+    assert {name: on for name, on in known.items() if "quantized" in name} == expected
+
+
 @pytest.mark.parametrize("split", ["", "train"])
 @pytest.mark.parametrize(("kind", "newer"), [("List", True), ("Sequence", False)])
 def test_a_saved_dataset_shows_which_release_wrote_it(split: str, kind: str, newer: bool, script: Path) -> None:
