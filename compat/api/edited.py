@@ -75,7 +75,7 @@ def written_for(case: Case, plan: Plan) -> Written:
     elsewhere = file is not None and format_of(file, read_content(file)).installs_elsewhere
     # the commands of a conda file install torch in its environment
     own = elsewhere or (case.listing is not None and case.listing.kind == "environment.yml")
-    torch = [each for each in changes if each.name == "torch"]
+    torch = [each for each in plan.changes if each.name == "torch" and each.after is not None]
     if plan.compiled and torch and not own:  # what they are compiled against
         first = commands_for(None, torch, python=case.interpreter).install
         commands = replace(commands, install=tuple(dict.fromkeys((*first, *commands.install))))

@@ -233,8 +233,10 @@ class Relaxation:
                 continue
             members.setdefault(family(name), []).append(self.at[name][current.version])
         moved = {name: self.clauses.atom() for name in members}
+        torch = self.problem.current.get("torch")
+        torch_moves = moved.get("torch") or (-self.at["torch"][torch.version] if torch is not None else 0)
         for name, stays in members.items():
-            free = (moved["torch"],) if name in BUILT_AGAINST_TORCH and "torch" in moved else ()
+            free = (torch_moves,) if name in BUILT_AGAINST_TORCH and torch_moves else ()
             for atom in stays:
                 self.clauses.add((atom, moved[name], *free))
             self.clauses.cost("changes", moved[name])

@@ -632,3 +632,19 @@ def test_a_range_decides_the_python_that_it_has_wheels_for(fix: Run, index: Inde
     done = fix(*own(tmp_path, BAD_TRL), url=index.url, job=("--gpu", "A100:1"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Python 3.11 (the newest that helper has wheels for)" in " ".join(done.stdout.split())
+
+
+def test_what_is_compiled_against_an_unlisted_torch_moves_freely_with_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """flash-attn 2.5.8 has no error of its own, but no published wheel for the new torch, and a warning about the GPU."""
+    index.add("torch", {"2.3.0": release("2024-04-24"), "2.8.0": release("2025-08-06")})
+    index.add("helper", {"1.0": release("2024-05-01", "torch==2.3.0"), "1.1": release("2025-08-10", "torch==2.8.0")})
+    index.add(
+        "flash-attn",
+        {each: release(day, "torch", wheel=False) for each, day in (("2.5.8", "2024-04-26"), ("2.8.3", "2025-08-14"))},
+    )
+    (tmp_path / "requirements.txt").write_text("helper==1.0\nflash-attn==2.5.8\n")
+    job = ("--gpu", "B200", "--python-version", "3.11", "--torch-index", "http://127.0.0.1:9")
+    done = fix("--write", "--any-age", url=index.url, job=job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "helper==1.1\nflash-attn==2.8.3\n"
+    assert done.stdout.index('install "torch==2.8.0"') < done.stdout.index("--no-build-isolation-package flash-attn")

@@ -26,6 +26,7 @@ from compat.formats.edit.changes import (
     without_version,
 )
 from compat.formats.edit.files import Edit
+from compat.formats.installs.words import backend_of
 from compat.formats.project.draft import Draft
 from compat.formats.project.toml_edit import ArrayItem, TomlFile, append, as_written, inline_texts, with_keys
 from compat.formats.specifiers import ADMIT, EXACT, changed, changed_poetry, limited_poetry
@@ -96,8 +97,8 @@ class Project:
                 place.remove()
             elif isinstance(place, PoetryItem):
                 place.change(self.file, change, how)
-                if change.index_url is not None and how != ADMIT:
-                    place.use_index(self.file, change.index_url)
+                if how != ADMIT:
+                    place.move_index(self.file, change)
             elif (new := self._requirement(place.text, change, how)) != place.text:
                 place.set(new)
         except InputError as problem:
@@ -325,6 +326,17 @@ class PoetryItem:
         else:
             self._owner[self._key] = inline_texts({"version": self.constraint() or "*", self.source_key: name})
 
+    def move_index(self, file: TomlFile, change: Change) -> None:
+        """Install it from the index of the new release: one for another CUDA release, or none of torch's own any more."""
+        leaves = (
+            self.in_table and self.source_key in self.value and change.source is None and _is_of_torch(change.before_source)
+        )
+        url = change.index_url or (change.default_index if leaves else None)
+        if url is not None:
+            self.use_index(file, url)
+        elif leaves:
+            with_keys(self._owner, self._key, {}, (self.source_key,))
+
     def remove(self) -> None:
         """Remove it; :class:`InputError` (without a place) if it is one of several for different platforms."""
         if isinstance(self._owner, list):
@@ -344,6 +356,12 @@ class PoetryItem:
             item.use_index(file, change.index_url)
         comment = f" # {change.reason}" if change.reason else ""
         file.add_line(header, f"{change.name} = {table[change.name].as_string()}{comment}")
+
+
+def _is_of_torch(source: Source | None) -> bool:
+    """Whether a source is torch's own index for one CUDA release."""
+    folder = str(source.details.get("url", "")).rstrip("/").rpartition("/")[2] if source is not None else ""
+    return "cuda" in backend_of(folder)
 
 
 # --- Pipfile and pixi: tables of packages like Poetry's, whose constraints are PEP 440 clauses.
@@ -375,8 +393,7 @@ def edit_tables(
                 statement.place.remove()
                 continue
             statement.place.change(file, change, how)
-            if change.index_url is not None:
-                statement.place.use_index(file, change.index_url)
+            statement.place.move_index(file, change)
         if not wanted and change.after is not None and (change.direct or not change.implied):
             item.add(file, header, change)
     return file.edit()

@@ -268,3 +268,41 @@ def test_the_reason_why_a_project_cannot_be_edited(edited: Edited) -> None:
     text = '[project]\nname = "a"\nversion = "1"\ndependencies = []\n[tool]\nuv = {}\n'
     with pytest.raises(InputError, match=r"the result would not be valid TOML \(line \d+: "):
         edited("pyproject.toml", text, Change("rich", None, "13.9.4"), **{"uv.lock": "version = 1\n"})
+
+
+OLD_INDEX = Source("index", {"url": "https://download.pytorch.org/whl/cu121"})
+DEFAULT = "https://download.pytorch.org/whl/cu128"
+WITH_INDEXES = """\
+[tool.poetry.dependencies]
+torch = {version = "2.3.0", source = "pytorch"}
+triton = {version = "2.3.0", source = "pytorch"}
+own = {version = "1.0", source = "company"}
+trl = "0.12.0"
+
+[[tool.poetry.source]]
+name = "pytorch"
+url = "https://download.pytorch.org/whl/cu121"
+priority = "explicit"
+
+[[tool.poetry.source]]
+name = "company"
+url = "https://company.example/simple"
+"""
+
+
+def test_the_index_of_an_old_cuda_is_left_with_its_releases(edited: Edited) -> None:
+    changes = (
+        Change("torch", "2.3.0", "2.8.0", before_source=OLD_INDEX, default_index=DEFAULT),
+        Change("triton", "2.3.0", "3.4.0", before_source=OLD_INDEX),
+        Change("own", "1.0", "1.1", before_source=Source("index", {"url": "https://company.example/simple"})),
+        Change("trl", "0.12.0", "0.13.0", default_index=DEFAULT),
+    )
+    new = edited("pyproject.toml", WITH_INDEXES, *changes)
+    assert 'torch = {version = "2.8.0", source = "pytorch-cu128"}\n' in new
+    assert 'triton = {version = "3.4.0"}\n' in new
+    assert 'own = {version = "1.1", source = "company"}\n' in new
+    assert 'trl = "0.13.0"\n' in new
+    assert f'name = "pytorch-cu128"\nurl = "{DEFAULT}"\n' in new
+    pipfile = '[packages]\ntorch = {version = "==2.3.0", index = "pytorch"}\n[[source]]\nname = "pytorch"\nurl = "https://download.pytorch.org/whl/cu121"\n'
+    new = edited("Pipfile", pipfile, changes[0])
+    assert 'torch = {version = "==2.8.0", index = "pytorch-cu128"}\n' in new
