@@ -9,6 +9,7 @@ comes first; what then remains is planned for as usual.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice, product
 
@@ -19,7 +20,7 @@ from compat.checks.choices import Requested
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import own_image_of
-from compat.checks.torch_variants import LAST, is_of_channel
+from compat.checks.torch_variants import ELSEWHERE, LAST, is_of_channel
 from compat.checks.unresolvable import Contradiction, contradictions
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.docker.image_names import image_names, with_image
@@ -178,6 +179,8 @@ def for_newer_pythons(
 
 
 _FORGE = "conda-forge"
+_CUDA_OF_FORGE = "12.9"
+"""The CUDA 12 of its builds of torch 2.8 to 2.13 (``.ci_support`` of its pytorch-cpu-feedstock, read on 2026-11-30)."""
 _EDITED = ("environment.yml", "pixi.toml", "shell", "dockerfile")
 """Kinds of files whose conda packages are edited."""
 _OF_CHANNEL = ("pytorch-cuda", "pytorch-mutex", "torchtriton")
@@ -199,8 +202,9 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     why = f"conda's pytorch channel ended with {LAST}: torch {torch.after} is from {_FORGE}"
     moved = tuple(_moved(each) if each.name in copies else each for each in plan.changes)
     gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
-    told = f"from {_FORGE}, not checked: move packages pinned for a different CUDA release by hand"
-    changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
+    told = f"from {_FORGE}, not checked: it is for CUDA {_CUDA_OF_FORGE}; move what is pinned for another one by hand"
+    toolkit = (_on_cuda(each) for each in copies.values() if _is_on_other_cuda(each))
+    changes = tuple(sorted((*moved, *gone, *toolkit), key=lambda each: each.name))
     return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
 
 
@@ -244,8 +248,22 @@ def _moved(change: Change) -> Change:
 
 
 def _gone(copy: Distribution, why: str) -> Change:
-    before = copy.version or (copy.specifier or "").removeprefix("==").removesuffix(".*")
-    return Change(copy.name, before, None, why=why, before_source=copy.source)
+    return Change(copy.name, _pin_of(copy), None, why=why, before_source=copy.source)
+
+
+def _pin_of(copy: Distribution) -> str:
+    return copy.version or (copy.specifier or "").removeprefix("==").removesuffix(".*")
+
+
+def _is_on_other_cuda(copy: Distribution) -> bool:
+    """Whether a package of the CUDA toolkit is of another series of CUDA 12, which those builds exclude."""
+    of_toolkit = copy.name == "cuda" or copy.name.startswith("cuda-")
+    return of_toolkit and re.fullmatch(r"12\.\d{1,2}", _pin_of(copy)) is not None and _pin_of(copy) != _CUDA_OF_FORGE
+
+
+def _on_cuda(copy: Distribution) -> Change:
+    why = f"{_FORGE}'s builds of torch from {ELSEWHERE} on are for CUDA {_CUDA_OF_FORGE}"
+    return Change(copy.name, _pin_of(copy), _CUDA_OF_FORGE, direct=True, why=why, before_source=copy.source)
 
 
 def on_another_image(case: Case, planner: Planner) -> Settled | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.requirements.requirement import is_archive, is_url, source_of_url
-from compat.formats.specifiers import EXACT, changed, public
+from compat.formats.specifiers import EXACT, changed, public, same_length
 from compat.model import EMPTY, Distribution, Source, normalized
 from compat.records import record, replace
 from compat.redact import excerpt, without_credentials
@@ -316,6 +316,8 @@ def rewritten_spec(text: str, change: Change, how: str) -> str:
     single = not re.search(r"[,<>!~*]", version)
     if how != EXACT:
         return f"{head}{gap}{changed(re.sub(r'^=(?!=)', '==', version), change.before, after, how)}{keys}"
+    if re.fullmatch(r"={0,2}\d[\d.]*\.\*", version) and (series := same_length("==", version.lstrip("="), after)):
+        return f"{head}{gap}{mark}{series[2:]}{keys}"
     if single and (mark or gap):
         return f"{head}{gap}{mark}{after}{keys}"
     return f"{head}=={after}{keys}"

@@ -183,7 +183,7 @@ def raised(clauses: str, after: str) -> str:
     if len(refusing) > 1 or (bound := refusing[0]) is None:
         return ""
     if bound[1] == "~=" or (bound[1] == "==" and bound[2].endswith(".*")):
-        return _same_length(bound[1], bound[2], public(after))
+        return same_length(bound[1], bound[2], public(after))
     if bound[1] not in ("<", "<="):
         return ""
     if bound[1] == "<=":
@@ -197,7 +197,7 @@ def raised(clauses: str, after: str) -> str:
     return f"{lead}<{'.'.join((*kept[:-1], str(int(kept[-1]) + 1)))}" if kept else ""
 
 
-def _same_length(operator: str, series: str, after: str) -> str:
+def same_length(operator: str, series: str, after: str) -> str:
     """Return the clause for the series of another release: ``==2.3.*`` becomes ``==2.8.*``, and ``~=4.47.1`` ``~=4.55.2``."""
     numbers, wanted = after.split("."), series.removesuffix(".*").count(".") + 1
     if not all(each.isdecimal() for each in numbers):

@@ -112,3 +112,16 @@ def test_what_is_compiled_against_torch_finds_it_in_the_environment(fix: Run, tm
     assert 'TORCH_CUDA_ARCH_LIST="8.0" PIP_NO_BUILD_ISOLATION=0 conda env update --file environment.yml\n' in done.stdout
     assert '  undo      conda run --name job python -m pip install "torch==2.6.0"\n' in done.stdout
     assert "uv pip install" not in done.stdout
+
+
+def test_the_toolkit_is_of_the_cuda_that_the_new_torch_is_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """conda-forge's builds require a cuda-version of their own."""
+    index.add("torch", {"2.4.0": release("2024-07-24"), "2.8.0": release("2025-08-06")})
+    head = "channels: [pytorch, nvidia]\ndependencies:\n  - python=3.11\n"
+    toolkit = "  - cuda-nvcc={0}.*\n  - cuda-version={0}\n"
+    text = head + "  - pytorch=2.4.0\n  - pytorch-cuda=12.4.*\n" + toolkit.format("12.4") + "  - cuda-cudart=11.8.89\n"
+    (tmp_path / "environment.yml").write_text(text)
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = head + "  - conda-forge::pytorch=2.8.0=cuda*\n" + toolkit.format("12.9") + "  - cuda-cudart=11.8.89\n"
+    assert (tmp_path / "environment.yml").read_text() == expected
