@@ -103,7 +103,7 @@ SCENARIOS = (
         "-c limits.txt\na==2.0\nb==1.0\n", {"limits.txt": "a<2\n"},
     ),
     Broken(
-        "a compatible release that is not", "a~=1.0\nb==1.0\n", {"a": A, "b": {"1.0": of("a>=2")}}, "a==2.0\nb==1.0\n",
+        "a compatible release that is not", "a~=1.0\nb==1.0\n", {"a": A, "b": {"1.0": of("a>=2")}}, "a~=2.0\nb==1.0\n",
     ),
 )  # fmt: skip
 
