@@ -300,7 +300,7 @@ def _asked(source: str, name: str, *fields: Field) -> Named | None:
 
 def _seen(need: Need, package: str, range_: Range) -> list[bool]:
     """For each release without a gap: whether it is known to have a name; of many modules, the tables have only some names."""
-    if need.kind != "attribute" and (need.kind != "import" or need.name is None):
+    if need.kind not in ("attribute", "import"):
         return [True]
     answers = (releases().answer(package, version, need) for version in range_.versions if version in range_.allowed)
     return [answer.met is True or answer.lean is not None for answer in answers]

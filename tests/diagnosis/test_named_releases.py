@@ -69,6 +69,12 @@ def with_release(name: str, version: str) -> Environment:
         ("ImportError: cannot import name 'GuidedDecodingParams' from 'vllm.sampling_params' (/v/vllm/x.py)",
          "vllm.sampling_params.GuidedDecodingParams", ">=0.6.3,<=0.11.2"),
         ("ModuleNotFoundError: No module named 'trl.trainer.grpo_trainer'", "trl.trainer.grpo_trainer", ">=0.14.0"),
+        # of a module that the tables leave out
+        (
+            "ModuleNotFoundError: No module named 'vllm.model_executor.layers.quantization.gguf'",
+            "vllm.model_executor.layers.quantization.gguf",
+            ">=0.5.5,<=0.23.0",
+        ),
         ("AttributeError: module 'trl' has no attribute 'GRPOTrainer'", "trl.GRPOTrainer", ">=0.14.0"),
         ("TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'",
          "trl.SFTTrainer(tokenizer=)", ">=0.4.2,<=0.15.2"),
