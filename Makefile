@@ -99,6 +99,7 @@ audit: $(VENV)/.dev $(COMPILED)
 audit-fixes: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.audit.fixes
 	$(BIN)/python -m scripts.audit.corners
+	$(BIN)/python -m scripts.audit.companions
 
 audit-rules: $(VENV)/.dev $(COMPILED)
 	$(BIN)/python -m scripts.surface.audit

@@ -17,7 +17,7 @@ from compat.rules.evaluate import judge
 from compat.rules.loader import load_file
 from compat.rules.rule import FixTemplate, HasPackage, Rule
 from compat.versions import ranges_of
-from scripts.audit import corners, evidence, fixes
+from scripts.audit import companions, corners, evidence, fixes
 from scripts.audit.bounds import Bound, bounds_of
 from scripts.audit.evidence import FOLDER, Evidence
 from scripts.audit.marks import Mark, Marks
@@ -212,6 +212,25 @@ def test_a_fix_is_tried_beside_a_package_that_the_rule_does_not_name(
     since_2 = replace(fix, when=(HasPackage("c", "in", ranges_of(">=2")),))
     assert not list(found.errors_beside(rule, since_2, "c"))
     assert not list(found.errors_beside(rule, fix, "a"))
+
+
+def test_a_fix_is_tried_among_the_releases_of_its_time(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = replace(rule, id="b-9-needs-transformers-5", unless=(), packages=(
+        HasPackage("transformers", "in", ranges_of("<5")), HasPackage("b", "in", ranges_of(">=9")),
+    ))  # fmt: skip
+    matrix = in_memory([rule, newer])
+    monkeypatch.setattr(companions, "check", lambda after: Report(after, findings=judge(after, matrix)))
+    days = {
+        ("a", "2.0"): "2024-05-01", ("b", "1.0"): "2024-05-01", ("b", "9.1"): "2026-05-01", ("b", "8.0"): "2025-05-01",
+        ("transformers", "4.41.0"): "2024-04-30", ("transformers", "5.0.0"): "2026-01-01",
+    }  # fmt: skip
+    rows = ({"package": name, "version": version, "uploaded": day, "yanked": ""} for (name, version), day in days.items())
+    releases = companions.Releases(iter(rows))
+    assert [(fix.packages, each.rule) for fix, each in companions.breaks(rule, releases)] == [
+        ((("b", ">=9"),), "b-9-needs-transformers-5")
+    ]
+    bounded = replace(rule, fixes=(FixTemplate("upgrade", packages=(("b", ">=8,<9"),)),))
+    assert not list(companions.breaks(bounded, releases))
 
 
 def test_what_has_no_wheel_is_resolved_by_what_it_requires(monkeypatch: pytest.MonkeyPatch) -> None:

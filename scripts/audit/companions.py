@@ -1,0 +1,139 @@
+"""``python -m scripts.audit.companions [RULE…]``: upgrades that break what is usually installed beside the packages of a rule.
+
+pip only looks at the packages that it is asked for and at what they require: if the newest release that a fix allows requires
+more than is installed, the newest of that is taken as well, whatever else depends on it. Each upgrade is applied to the first
+example that the rule hits, among the releases of :data:`BESIDE` of the same time; what the moved packages require moves to the
+newest release that they accept. Printed are the errors and the broken requirements that were not there before. An upper bound,
+or the range of a package in ``along``, mends most of them. It takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Iterator, Mapping
+
+from packaging.version import Version
+
+from compat.api.public import check
+from compat.checks.lint import environment_of
+from compat.model import Distribution, Environment, Finding, Source, normalized
+from compat.records import replace
+from compat.rules.evaluate import verdict_of
+from compat.rules.facts import Facts
+from compat.rules.loader import load_folder
+from compat.rules.logic import conjunction, holds
+from compat.rules.rule import FixTemplate, Rule
+from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
+from scripts.audit.evidence import ROOT
+
+BESIDE = ("transformers", "huggingface-hub", "tokenizers", "accelerate", "numpy", "datasets", "torch", "peft")
+_REQUIRES = re.compile(r"^(\S+) \S+ requires ([\w.-]+?)([<>=!~]\S*), but ")
+_ROUNDS = 5
+
+
+class Releases:
+    """The recorded releases of each package that are neither yanked nor early, oldest first, with the day of their upload."""
+
+    def __init__(self, rows: Iterator[Mapping[str, str]]) -> None:
+        self._days: dict[str, dict[str, str]] = {}
+        for row in rows:
+            if not row["yanked"] and not Version(row["version"]).is_prerelease:
+                self._days.setdefault(row["package"], {})[row["version"]] = row["uploaded"]
+
+    def newest(self, name: str, ranges: Ranges = EVERY, until: str = "9") -> str | None:
+        """Return the newest release in the ranges that was there on a day."""
+        days = self._days.get(name, {})
+        fitting = [each for each, day in days.items() if day <= until and contains(ranges, key_of(each))]
+        return max(fitting, key=key_of, default=None)
+
+    def last_day(self, environment: Environment) -> str | None:
+        """Return the day on which all of an environment's releases were there."""
+        copies = environment.distributions or ()
+        return max((day for each in copies if (day := self._days.get(each.name, {}).get(each.version or ""))), default=None)
+
+
+def breaks(rule: Rule, releases: Releases) -> Iterator[tuple[FixTemplate, Finding]]:
+    """Return what each upgrade of a rule breaks."""
+    environments = (environment_of(each) for each in rule.examples if each.verdict == "hit")
+    before = next((found for each in environments if (found := _usual(each, releases))), None)
+    if before is None or verdict_of(rule, Facts(before)).word != "hit":
+        return
+    known = {(each.rule, each.title) for each in _broken(before)}
+    for fix in rule.fixes:
+        if fix.kind != "upgrade" or conjunction(holds(each, Facts(before)) for each in fix.when) is False:
+            continue
+        moved = _moved(fix, before, releases)
+        after = _with(before, moved)
+        for _ in range(_ROUNDS):
+            further = dict(_required(after, moved, releases))
+            moved |= further
+            after = _with(after, further)
+        yield from ((fix, each) for each in _broken(after) if (each.rule, each.title) not in known and each.rule != rule.id)
+
+
+def _usual(example: Environment, releases: Releases) -> Environment | None:
+    """Return the example with what was usual beside it, without what already contradicts it."""
+    day = releases.last_day(example)
+    if day is None:
+        return None
+    own = {each.name for each in example.distributions or ()}
+    found = _with(
+        example, {name: newest for name in BESIDE if name not in own and (newest := releases.newest(name, until=day))}
+    )
+    for _ in range(_ROUNDS):
+        gone = {name for each in _broken(found) for name in each.packages if name not in own}
+        found = replace(found, distributions=tuple(each for each in found.distributions or () if each.name not in gone))
+    return found
+
+
+def _moved(fix: FixTemplate, environment: Environment, releases: Releases) -> dict[str, str]:
+    there = {each.name: key_of(each.version or "0") for each in environment.distributions or ()}
+    specs = {normalized(name): ranges_of(spec) for name, spec in fix.packages}
+    along = {normalized(name): ranges_of(spec) for name, spec in fix.along}
+    specs |= {name: ranges for name, ranges in along.items() if name in there and not contains(ranges, there[name])}
+    return {name: newest for name, ranges in specs.items() if (newest := releases.newest(name, ranges))}
+
+
+def _required(environment: Environment, moved: Mapping[str, str], releases: Releases) -> Iterator[tuple[str, str]]:
+    """Return what the installer moves to the newest release that the moved packages accept."""
+    for finding in _broken(environment):
+        said = _REQUIRES.match(finding.title)
+        if said and said[1] in moved and said[2] not in moved and (newest := releases.newest(said[2], ranges_of(said[3]))):
+            yield said[2], newest
+
+
+def _broken(environment: Environment) -> list[Finding]:
+    return [
+        each
+        for each in check(environment).findings
+        if each.verdict == "hit" and (each.severity == "error" or each.origin == "metadata")
+    ]
+
+
+def _with(environment: Environment, pins: Mapping[str, str]) -> Environment:
+    kept = [each for each in environment.distributions or () if each.name not in pins]
+    added = [Distribution(name=name, version=version, source=Source("index")) for name, version in pins.items()]
+    return replace(environment, distributions=(*kept, *added))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.audit.companions", description=__doc__)
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="only these (default: all)")
+    words = parser.parse_args(arguments)
+    with open(ROOT / "matrix" / "facts" / "releases.csv", encoding="utf-8", newline="") as table:
+        releases = Releases(csv.DictReader(table))
+    found = 0
+    for rule in load_folder(str(ROOT / "matrix" / "rules")):
+        for fix, finding in breaks(rule, releases) if not words.rules or rule.id in words.rules else ():
+            packages = ", ".join(name + spec for name, spec in fix.packages)
+            print(f"{rule.id}: upgrade {packages}: {finding.severity} {finding.rule}: {finding.title}", flush=True)
+            found += 1
+    print(f"{found} broken")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
