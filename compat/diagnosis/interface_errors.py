@@ -47,6 +47,7 @@ from compat.diagnosis.missing_packages import (
     not_installed,
     optional_import,
     undefined_name,
+    without_compiled_part,
     without_metadata,
 )
 from compat.diagnosis.named_releases import (
@@ -113,7 +114,7 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     if lack is None:
         return _at_unknown_location(error, facts) or of_bare_name(error, facts) or _of_unnamed_module(error, facts)
-    if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts):
+    if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts) or _of_its_own(lack, error, facts):
         return found
     sides = _sides(lack, error)
     if (other := of_release(lack, sides.asking, location_text(error), facts)) is not None:
@@ -136,6 +137,15 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _of_its_own(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Explain a compiled module that is missing from its own package, unless the installed release is known not to have it."""
+    known = _in_tables(lack, error) if lack.kind == MODULE else None
+    version = None if known is None else version_of(known.package, facts)
+    if lack.kind != MODULE or (known is not None and version is not None and known.lacked_by(version)):
+        return []
+    return without_compiled_part(lack.owner, error, facts)
 
 
 def _other_side(package: str, sides: _Sides, error: RaisedError) -> str | None:

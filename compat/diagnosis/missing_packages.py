@@ -281,6 +281,34 @@ def without_metadata(error: RaisedError, facts: Facts) -> list[Finding]:
     ]
 
 
+_COMPILED_PART = re.compile(r"(?P<top>[A-Za-z]\w{1,60})\.(?:\w{1,60}\.){0,4}_(?:\w{1,20}_)?C(?:_\w{1,40})?")
+
+
+def without_compiled_part(module: str, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a package whose own compiled module (``vllm._C``) Python does not find."""
+    match = _COMPILED_PART.fullmatch(module)
+    if match is None or not providers(match["top"]):
+        return []
+    top, name = match["top"], distribution_of_module(match["top"])
+    return [
+        inferred(
+            rule="symptom-no-extension",
+            origin="build",
+            title=f"{name} is imported without its compiled part {module}",
+            why=f"Python found the source of {name}: a folder {top} in the current directory or on PYTHONPATH comes before the "
+            "installed package. Or the package was built without it, for another platform or another Python.",
+            packages={name: version_of(name, facts)},
+            facts=("build", "install"),
+            fixes=(
+                Fix("config", text=f"run from another directory than the one with the folder {top}"),
+                _built(Fix("pin", name, None, "or install it anew", f"pip install --force-reinstall --no-deps {name}")),
+            ),
+            evidence=(_DEPENDENCIES,),
+            here=location_text(error),
+        )
+    ]
+
+
 def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
     name = EXTENSIONS[module]
     build = f"pip install --no-build-isolation --force-reinstall --no-deps --no-cache-dir {name}"

@@ -11,6 +11,7 @@ from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.guards import FACTS_OF, condition_holds, known_in_words
 from compat.diagnosis.frame_packages import package_of, version_of
 from compat.diagnosis.missing_names import LIKELY
+from compat.diagnosis.refused import releases_with_value
 from compat.diagnosis.stated import (
     divisors_in,
     installs_in,
@@ -221,6 +222,12 @@ def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messag
     sure = (seen.version is not None or seen.agreement >= _FILE) and possible
     about = (template.package, *(test.name for test in tests if test.fact in ("package", "installed")), *wanted)
     of_text = [fact for pattern, fact in _FACT_WORDS if re.search(pattern, message)]
+    accepting = releases_with_value(error, template.package, facts)
+    why = _why(seen, known_in_words(conditions, facts))
+    fixes = tuple(_fixes(seen, message, wanted, facts, messages))
+    if accepting is not None:
+        why = f"{why} {accepting.title[0].upper()}{accepting.title[1:]}. {accepting.sentence()}"
+        fixes = (*accepting.fixes(seen.version), *fixes)
     return Finding(
         rule=f"message-{template.package}-{zlib.crc32(template.text.encode()):08x}",
         origin="message",
@@ -228,10 +235,10 @@ def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messag
         severity="error" if template.kind == "raise" or template.name == "error" else "warning",
         effect="crash" if template.kind == "raise" else "wrong-result",
         title=f"{template.package}: {_shortened(message)}",
-        why=_why(seen, known_in_words(conditions, facts)),
+        why=why,
         packages={name: version_of(name, facts) for name in dict.fromkeys(about)},
         facts=tuple(dict.fromkeys((*(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF), *of_text))),
-        fixes=tuple(_fixes(seen, message, wanted, facts, messages)),
+        fixes=fixes,
         evidence=tuple(f"{template.package} {place.versions[-1]} {_file_of(place.module)}" for place in seen.places[:2]),
         here=f"the error on line {error.line} of the text",
     )

@@ -184,6 +184,18 @@ def refused_values(error: RaisedError, facts: Facts) -> Iterator[Named]:
             return
 
 
+def releases_with_value(error: RaisedError, package: str, facts: Facts) -> Named | None:
+    """Return which releases of the package that raised an error accept the string that it refuses; ``None`` if not known."""
+    version = version_of(package, facts)
+    for refused in _refused(error):
+        known = (
+            _named(refused, one) if (one := [each for each in _fitting(refused, error) if each.package == package]) else None
+        )
+        if known is not None and (version is None or known.lacked_by(version)):
+            return known
+    return None
+
+
 def _refused(error: RaisedError) -> Iterator[_Refused]:
     message = error.message
     if match := _LITERAL.search(message):

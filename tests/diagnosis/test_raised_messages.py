@@ -198,6 +198,14 @@ def test_messages_of_python_belong_to_no_package() -> None:
         assert explain_raised_message(errors, decisive(errors), Facts(Environment())) == ()
 
 
+def test_a_message_that_refuses_a_value_names_the_releases_that_accept_it() -> None:
+    """diffusers and auto-round raise the same message, so that the value alone does not tell whose it is."""
+    errors = parse_log("ValueError: Unknown quantization type, got mxfp4 - supported types are: ['awq', 'bitsandbytes_4bit']")
+    (found,) = explain_raised_message(errors, decisive(errors), Facts(Environment()))
+    assert [(fix.package, fix.spec) for fix in found.fixes] == [("transformers", ">=4.55.0")]
+    assert "AUTO_QUANTIZATION_CONFIG_MAPPING['mxfp4'] is in transformers from 4.55.0 on" in found.why
+
+
 _ASSERTED = """Traceback (most recent call last):
   File "/v/site-packages/sglang/srt/model_executor/forward_batch_info.py", line 312, in {function}
     assert isinstance(batch.spec_info, EagleVerifyInput)
