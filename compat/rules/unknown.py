@@ -97,6 +97,24 @@ _FEATURES = {
 }  # fmt: skip
 """How common each feature is in training scripts and configurations; the others are rare."""
 _RARE_FEATURE = 0.15
+_COMMON_FAMILIES = (
+    "llama",
+    "qwen",
+    "mistral",
+    "mixtral",
+    "gemma",
+    "phi",
+    "deepseek",
+    "gpt-oss",
+    "glm",
+    "internvl",
+    "llava",
+    "whisper",
+    "t5",
+    "bert",
+)
+"""How the names of the families begin that most jobs are about."""
+_RARE_FAMILY = 0.03
 _SINGLE_MODEL = 0.05
 """The likelihood that a model is one of a few checkpoints that are named in full."""
 
@@ -123,6 +141,14 @@ def of_conditions(unsettled: Iterable[Condition], facts: Facts) -> float:
     return result
 
 
+def _of_models(words: Collection[str]) -> float:
+    """The likelihood that an unknown model is one of these: checkpoints named in full, or families."""
+    if all("/" in word for word in words):
+        return _SINGLE_MODEL
+    often = _FACTS["workload.model"]
+    return often if any(word.startswith(_COMMON_FAMILIES) for word in words) else min(often, _RARE_FAMILY * len(words))
+
+
 def _of_condition(condition: Condition, facts: Facts) -> float:
     if isinstance(condition, AnyOf):
         return max(_of_condition(each, facts) for each in condition.conditions if holds(each, facts) is None)
@@ -138,8 +164,8 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
         return sum(fitting) / sum(_PYTHONS.values())
     if isinstance(condition, IsOneOf) and condition.path == "workload.task":
         return min(_FACTS[condition.path], sum(_TASKS.get(task, _RARE_TASK) for task in condition.words))
-    if isinstance(condition, IsOneOf) and condition.path == "workload.model" and all("/" in word for word in condition.words):
-        return _SINGLE_MODEL
+    if isinstance(condition, IsOneOf) and condition.path == "workload.model":
+        return _of_models(condition.words)
     if isinstance(condition, (IsOneOf, InRange)):
         return of_paths((condition.path,))
     copies = facts.package(condition.name)

@@ -174,7 +174,14 @@ def test_what_only_an_exemption_leaves_open_is_never_folded() -> None:
     assert likelihood(found) == 1.0
 
 
-@pytest.mark.parametrize(("more", "fewer"), [('python = ">=3.10"', 'python = ">=3.14"'), ('task = ["sft"]', 'task = ["prm"]')])
+@pytest.mark.parametrize(
+    ("more", "fewer"),
+    [
+        ('python = ">=3.10"', 'python = ">=3.14"'),
+        ('task = ["sft"]', 'task = ["prm"]'),
+        ('model = ["qwen3-vl", "bamba"]', 'model = ["bamba", "zamba2"]'),
+    ],
+)
 def test_a_condition_that_most_meet_is_likelier_than_one_that_few_do(more: str, fewer: str) -> None:
     rules = [f'packages = {{ trl = "<1" }}\nwhen = {{ {condition} }}' for condition in (more, fewer)]
     likely, unlikely = (likelihood(of_rule(each, there(TRL))) for each in rules)
