@@ -84,6 +84,8 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("error: externally-managed-environment", "externally-managed", [], "uv venv"),
         ("error: invalid command 'bdist_wheel'", "no-wheel-package", ["setuptools"], "setuptools wheel"),
         ("packaging.version.InvalidVersion: Invalid version: '2.0.1-cu118x'", "invalid-version", ["packaging"], "pip list"),
+        ("python3: /project/lib/Tools/LinearLayout.cpp:562: mlir::triton::LinearLayout mlir::triton::LinearLayout::reshapeOuts() const: Assertion `x == y' failed.", "triton-assertion", ["triton"], "newer torch"),
+        ("RuntimeError: Triton Error [CUDA]: invalid argument", "triton-launch", ["triton"], "older Triton"),
         ("ImportError: Please install librosa to use AudioProcessor.", "not-installed", ["librosa"], "pip install librosa"),
         ("RuntimeError: No available kernel. Aborting execution.", "no-sdpa-kernel", ["torch"], "math kernel"),
         ("RuntimeError: cu_seqlens_q must have shape (batch_size + 1)", "flash-attention-lengths", ["flash-attn", "transformers"], "sdpa"),
