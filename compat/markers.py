@@ -174,7 +174,7 @@ def version_holds(release: tuple[int, ...], operator: str, text: str) -> bool | 
     """Whether a final release (``(3, 11, 4)``) matches ``operator text``; ``None`` if the comparison is invalid."""
     numbers = text[:-2] if text.endswith(".*") else text
     parts = numbers.split(".")
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         return _held_by_packaging(release, operator, text)
     wanted = tuple(map(int, parts))
     if numbers is not text:

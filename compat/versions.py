@@ -91,7 +91,7 @@ def _numbers(text: str) -> tuple[int, ...] | None:
     """The release numbers of a version that consists of nothing else; ``None`` for any other text."""
     parts = text.split(".")
     if len(text) < _LONGEST_NUMBER:  # fast path: nearly all of the hundreds of versions parsed in a run
-        if not text.isascii() or not text.replace(".", "").isdigit() or "" in parts:
+        if not text.isascii() or not text.replace(".", "").isdecimal() or "" in parts:
             return None
     elif not all(map(_plain_number, parts)):
         return None
@@ -99,7 +99,7 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 
 def _plain_number(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) < _LONGEST_NUMBER
+    return part.isascii() and part.isdecimal() and len(part) < _LONGEST_NUMBER
 
 
 def _usual_key(text: str) -> Key | None:

@@ -32,3 +32,9 @@ def test_nothing_imports_from_a_room_above(imports: list[Import]) -> None:
 
 def test_no_modules_import_each_other_in_a_circle(imports: list[Import]) -> None:
     assert cycles_of(below_the_facade(imports)) == []
+
+
+def test_digits_are_those_that_int_reads(modules: dict[str, ast.Module]) -> None:
+    """``"²".isdigit()`` is true, and ``int("²")`` fails: a hostile file ended a command with it."""
+    nodes = [(name, node) for name, module in modules.items() for node in ast.walk(module)]
+    assert [f"{name}:{node.lineno}" for name, node in nodes if isinstance(node, ast.Attribute) and node.attr == "isdigit"] == []

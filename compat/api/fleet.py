@@ -162,7 +162,7 @@ def expand_hosts(text: str, option: str = "--expect") -> list[str]:
         for piece in inside.split(","):
             first, _, last = piece.partition("-")
             last = last or first
-            if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()) or len(last) > 9:
+            if not (first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()) or len(last) > 9:
                 raise InputError(f"{option}: {piece!r} is not a range of numbers")
             if int(last) - int(first) > _MOST or len(hosts) > _MOST:
                 raise InputError(f"{option}: more than {_MOST} hosts")

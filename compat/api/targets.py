@@ -211,6 +211,6 @@ def _python(value: str) -> str:
 
 
 def _number(name: str, value: str) -> int:
-    if not value.isascii() or not value.isdigit() or len(value) > 9 or int(value) < 1:
+    if not value.isascii() or not value.isdecimal() or len(value) > 9 or int(value) < 1:
         raise InputError(f"--{name}: expected a whole number of at least 1, not {value!r}")
     return int(value)

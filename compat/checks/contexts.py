@@ -404,12 +404,12 @@ def _pythons(listing: Listing, known: str | None) -> list[tuple[int, ...]]:
     for text in {text for text in texts if text and "python_full_version" in text}:
         for word in text.replace('"', "'").split("'"):
             parts = word.removesuffix(".*").split(".")
-            if len(parts) == 3 and all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+            if len(parts) == 3 and all(part.isascii() and part.isdecimal() and len(part) < 5 for part in parts):
                 major, minor, patch = map(int, parts)
                 patches.setdefault((major, minor), set()).update(at for at in (patch - 1, patch, patch + 1) if at >= 0)
     for part in (listing.requires_python or "").replace(" ", "").split(","):
         last = part[2:].split(".") if part.startswith("<=") else []
-        if len(last) in (2, 3) and all(each.isascii() and each.isdigit() and len(each) < 5 for each in last):
+        if len(last) in (2, 3) and all(each.isascii() and each.isdecimal() and len(each) < 5 for each in last):
             patches.setdefault((int(last[0]), int(last[1])), set()).add(int(last[2]) if last[2:] else 0)
     if known is not None:
         from compat.versions import key_of

@@ -30,7 +30,7 @@ def driver_branch(stack: Stack) -> int | None:
     branch = (environment.driver or "").partition(".")[0]
     # NVIDIA's forward-compatibility package overrides the driver's own library
     compatible = "/compat" in (stack.facts.variable("LD_LIBRARY_PATH")[1] or "")
-    numbered = branch.isascii() and branch.isdigit() and len(branch) < 5 and has_numbered_driver(environment)
+    numbered = branch.isascii() and branch.isdecimal() and len(branch) < 5 and has_numbered_driver(environment)
     return int(branch) if numbered and not compatible else None
 
 

@@ -161,7 +161,7 @@ def _toolkit_in(text: str) -> str | None:
     """The release of the CUDA toolkit that a fix requires ("12" or "12.4")."""
     _, found, rest = text.partition(_TOOLKIT)
     version = rest.split(maxsplit=1)[0] if found and rest.strip() and not rest[0].isspace() else ""
-    return version if version.count(".") < 2 and all(part.isdigit() for part in version.split(".")) else None
+    return version if version.count(".") < 2 and all(part.isdecimal() for part in version.split(".")) else None
 
 
 def _driver(host: Host, fix: Fix) -> tuple[Fix, str]:

@@ -204,11 +204,11 @@ def _of_torch(tag: str, *, older: bool) -> Iterator[str]:
     tables = open_code_tables()
     for release in sorted(tables.torch, key=key_of):
         cudnn = "cudnn9" if key_of(release) >= _CUDNN_9 else "cudnn8"
-        cudas = {each.cuda for each in tables.torch_builds(release) if each.machine == "x86_64" and each.cuda[:1].isdigit()}
+        cudas = {each.cuda for each in tables.torch_builds(release) if each.machine == "x86_64" and each.cuda[:1].isdecimal()}
         for cuda in sorted(cudas, key=_numbers):
             if _numbers(cuda) <= own if older else _numbers(cuda) >= own:
                 yield f"{release}-cuda{cuda}-{cudnn}-{parts[3]}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())

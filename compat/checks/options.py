@@ -210,7 +210,7 @@ def _of_class(
 
 def finding_of(option: Option, package: str, version: str, title: str, why: str, fixes: tuple[Fix, ...]) -> Finding:
     path, _, line = option.place.rpartition(":")
-    location = Location(path, int(line)) if path and line.isdigit() else None
+    location = Location(path, int(line)) if path and line.isdecimal() else None
     return Finding(
         rule=f"option-{package}-{option.name.lstrip('-').replace('_', '-')}", origin="surface",
         title=title, why=why, packages={package: version}, facts=("workload",),

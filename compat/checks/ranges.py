@@ -70,7 +70,7 @@ def on_index_of(copy: Distribution) -> str:
     source = copy.source
     own = copy.name == "torch" and source is not None and source.kind == "index" and not is_nightly(copy)
     label = index_label(copy) if own else ""
-    return label if (cuda_of(label) or "")[:1].isdigit() else ""
+    return label if (cuda_of(label) or "")[:1].isdecimal() else ""
 
 
 def is_nightly(copy: Distribution) -> bool:

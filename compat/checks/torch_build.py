@@ -130,7 +130,7 @@ def flavour_of(torch: Distribution | None, release: str | None, facts: Facts, ta
     preferred = next((label for label in labels if label in ("cpu", "rocm", *(build.cuda for build in published))), None)
     if preferred is not None:
         return Flavour(preferred)
-    if any(label[:1].isdigit() for label in labels) and all(build.default for build in published):
+    if any(label[:1].isdecimal() for label in labels) and all(build.default for build in published):
         return Flavour(None)  # of this release, only the default build is recorded
     certain = kind == "index" and "more" not in details
     if facts.environment.os == "windows":  # the default index has builds for the CPU alone; others are labelled
@@ -194,7 +194,7 @@ def cuda_of(label: str) -> str | None:
     if label.startswith("rocm"):
         return "rocm"
     digits = label[2:].partition(".")[0]
-    if label.startswith("cu") and digits.isascii() and digits.isdigit() and len(digits) == 3:
+    if label.startswith("cu") and digits.isascii() and digits.isdecimal() and len(digits) == 3:
         return f"{digits[:2]}.{digits[2]}"
     return None
 

@@ -59,7 +59,7 @@ def _cuda_of(copy: Distribution, stack: Stack) -> str | None:
     if not isinstance(pin, Distribution):
         return None
     text = (pin.specifier or pin.version or "").removeprefix("==").removesuffix(".*")
-    return text if text.count(".") == 1 and text.replace(".", "").isdigit() else None
+    return text if text.count(".") == 1 and text.replace(".", "").isdecimal() else None
 
 
 def _builds(stack: Stack, copy: Distribution, cuda: str) -> dict[str, TorchBuild]:
@@ -317,6 +317,6 @@ def _rocm_release(rocm: str) -> tuple[int, ...]:
 def _target_of_override(override: str | None) -> str | None:
     """``10.3.0`` → ``gfx1030``, ``9.0.10`` → ``gfx90a``; ``None`` if it is not a version."""
     parts = (override or "").split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 3 for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) < 3 for part in parts):
         return None
     return f"gfx{parts[0]}{parts[1]}{int(parts[2]):x}"

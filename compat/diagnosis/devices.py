@@ -33,7 +33,7 @@ def for_driver(message: str, facts: Facts) -> tuple[Fix, ...]:
     branch = (facts.environment.driver or "").partition(".")[0]
     found = _DRIVER_FOUND.search(message)
     newest = int(found["number"]) // 1000 if found is not None else None
-    if newest is None and branch.isascii() and branch.isdigit():
+    if newest is None and branch.isascii() and branch.isdecimal():
         newest = max((release for release, floor in tables.floors if floor <= int(branch)), default=None)
     if newest is None:
         return ()
@@ -181,7 +181,7 @@ _DROPPED = {"35": "11.8", "37": "11.8", **dict.fromkeys(("50", "52", "53", "60",
 def toolkit_for(word: str) -> str:
     """Return the CUDA toolkits whose nvcc knows ``compute_120a`` or the name of an option, in words."""
     code = word.removeprefix("compute_").removeprefix("sm_")
-    plain = code.rstrip("af") if code[:1].isdigit() else code
+    plain = code.rstrip("af") if code[:1].isdecimal() else code
     if plain in _DROPPED:
         return f"{_DROPPED[plain]} or older"
     least = _TOOLKITS.get(code) or _TOOLKITS.get(plain)

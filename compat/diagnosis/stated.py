@@ -17,6 +17,7 @@ from compat.diagnosis.frame_packages import inferred, version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import Experience, Wanted, experiences_in, meets, nameless_in, wanted_in
+from compat.reports.wordings import is_denied
 from compat.reports.words import distribution_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -71,15 +72,20 @@ def requirements_in(text: str, distributions: Collection[str]) -> dict[str, str]
     """Return the distributions that a message requires → a specifier; "" for any newer release."""
     found: dict[str, str] = {}
     for pattern in _REQUIRED:
-        for match in pattern.finditer(text):
+        for match in _asserted(pattern, text):
             name, number = _distribution(match["name"], distributions), match["number"].rstrip(".")
             if name and is_version(number):
                 found.setdefault(name, f"{match.groupdict().get('operator') or '>='}{number}")
-    for match in _NEWER.finditer(text):
+    for match in _asserted(_NEWER, text):
         name = _distribution(match["name"] or match["other"], distributions)
         if name:
             found.setdefault(name, "")
     return found
+
+
+def _asserted(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches that the words before them do not deny."""
+    return (match for match in pattern.finditer(text) if not is_denied(text, match.start()))
 
 
 def _distribution(name: str, distributions: Collection[str]) -> str | None:
@@ -105,12 +111,12 @@ def release_asked_for(name: str, specifier: str) -> Fix:
 def installs_in(text: str) -> Iterator[Fix]:
     """Yield a fix for each known distribution that a message says to install, by a command or in words, in any release."""
     named: set[str] = set()
-    for match in _INSTALL.finditer(text):
+    for match in _asserted(_INSTALL, text):
         name = normalized(match["name"])
         if distribution_of(name) is not None and name not in named:
             named.add(name)
             yield Fix("pin", name, None, "what the message says to install", f"pip install {name}{match['extra'] or ''}")
-    for known in (distribution_of(match["name"]) for pattern in _IN_WORDS for match in pattern.finditer(text)):
+    for known in (distribution_of(match["name"]) for pattern in _IN_WORDS for match in _asserted(pattern, text)):
         if known is not None and known not in named:
             named.add(known)
             yield by_pip("pin", known, None, "what the message asks for")

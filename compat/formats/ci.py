@@ -168,7 +168,7 @@ class _WorkflowJob:
         text = document.text(version, "python-version") if version is not None and version.is_text else None
         if version is None or text is None:
             return ()
-        key = _OF_MATRIX.search(self.file.written[version.line - 1])
+        key = _OF_MATRIX.search(self.file.written_on(version.line))
         versions = self._of_matrix(key[1]) if key is not None else (text,)
         return tuple(dict.fromkeys(each for each in versions if is_release(each, 2, 3)))[:_MOST_PYTHONS]
 

@@ -178,7 +178,7 @@ def _interpreter(spec: MatchSpec) -> tuple[str | None, str | None]:
     """Return the version of Python if it is exact, and the specifier set of the accepted ones."""
     version, specifier = spec.version, spec.specifier
     exact = None
-    if version is not None and is_version(version) and version.replace(".", "").isdigit():
+    if version is not None and is_version(version) and version.replace(".", "").isdecimal():
         if version.count(".") >= 2:
             exact = version
         else:

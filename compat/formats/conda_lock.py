@@ -254,7 +254,7 @@ class _PixiReading(LockReading):
     def _check_version(self, root: Table) -> None:
         """Report a newer version as ``unread``; :class:`InputError` for one older than the supported layouts."""
         text = self.document.text(root.get("version"), "version") or ""
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 0
         if number < _OLDEST:
             raise InputError(f"expected a pixi.lock of version {_OLDEST} or later, not {excerpt(text, 40)!r}", self.path, 1)
         if number > _NEWEST:

@@ -84,7 +84,7 @@ def _release(text: str) -> str | None:
     """Return ``12.1`` for ``12.1`` and ``121py312h…``; nothing else is certain."""
     major, dot, minor = text.partition(".")
     if dot:
-        return text if text.isascii() and major.isdigit() and minor.isdigit() else None
+        return text if text.isascii() and major.isdecimal() and minor.isdecimal() else None
     digits = text[: len(text) - len(text.lstrip("0123456789"))]
     return f"{digits[:2]}.{digits[2]}" if len(digits) == 3 and digits[0] == "1" else None
 
@@ -279,7 +279,7 @@ def _one_version(operator: str, version: str, *, fixed: bool) -> str | None:
 def _written(operator: str, version: str) -> str | None:
     """Return a clause in PEP 440; ``None`` if it cannot be expressed."""
     if operator in ("=", "=*"):
-        numbers = all(part.isascii() and part.isdigit() for part in version.split("."))
+        numbers = all(part.isascii() and part.isdecimal() for part in version.split("."))
         return f"=={version}.*" if numbers else f"=={version}" if is_version(version) else None
     if operator == "~=" and "." not in version:
         operator = ">="

@@ -59,8 +59,7 @@ class JobFile:
         self.path = path
         self.template = "{{" in text
         self.text = without_templates(text) if self.template else text
-        self.written = text.split("\n")
-        """The lines with their placeholders."""
+        self._written = text.split("\n")
         self.lines = self.text.split("\n")
         self._starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
@@ -89,6 +88,10 @@ class JobFile:
             found.append(Placed(line + 1, words, self._starts[line] + self.lines[line].index(words)))
             at = min(line + 1, len(self.lines) - 1)
         return found
+
+    def written_on(self, line: int) -> str:
+        """Return a line with its placeholders; "" behind the last one: YAML also ends lines at a lone carriage return."""
+        return self._written[line - 1] if line <= len(self._written) else ""
 
     def find(self, text: str, line: int) -> int | None:
         """Return the offset of a text on a line; ``None`` if it is written differently."""
@@ -163,7 +166,7 @@ def known_version(text: str | None) -> str | None:
 
 def count_of(text: str | None) -> int | None:
     """Return a number of GPUs, nodes or processes; ``None`` if unknown."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 5 else None
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 5 else None
 
 
 def devices(name: str | None, count: int | None, vendor: str | None = None) -> tuple[Accelerator, ...] | None:

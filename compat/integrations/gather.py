@@ -328,6 +328,6 @@ def _keep(folder: str, identity: str, text: str, name: str | None) -> None:
 def timeout_of(options: Options) -> int:
     """Return the time limit per node in whole seconds; raises :class:`InputError` for an invalid ``--timeout``."""
     text = options.one("timeout") or str(_TIMEOUT)
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 86_400:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= 86_400:
         raise InputError(f"--timeout: expected whole seconds, not {text!r}")
     return int(text)

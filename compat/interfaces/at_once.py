@@ -12,7 +12,7 @@ import os
 import zlib
 
 from compat.files import DATA, read_table
-from compat.versions import key_of
+from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ def place_of(known: tuple[str, ...], version: str) -> int | None:
 def bit_of(known: tuple[str, ...], version: str) -> int:
     """Return the bit of a version in sets of ``known`` releases: one before the oldest has that of :func:`with_older`."""
     at, public = place_of(known, version), version.partition("+")[0]
-    if at is None and known and public.replace(".", "").isdigit() and key_of(public) < key_of(known[0]):
+    plain = public.replace(".", "").isdecimal() and is_version(public)  # "4." is none
+    if at is None and known and plain and key_of(public) < key_of(known[0]):
         at = len(known)  # builds from source have versions like 0.1.dev1, whatever their age
     return 0 if at is None else 1 << at
 

@@ -136,7 +136,7 @@ def _family(word: str, following: Sequence[str]) -> bool:
 
 
 def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return text.isascii() and text.isdecimal()
 
 
 def lookup(table: GpuTable, name: str) -> GpuMatch:

@@ -128,7 +128,7 @@ def parse_module_version(text: str) -> str | None:
     """Return the driver version in ``/proc/driver/nvidia/version``, e.g. ``550.54.15``, or ``None``."""
     for word in text.partition("\n")[0].split():
         parts = word.split(".")
-        if 2 <= len(parts) <= 3 and len(parts[0]) == 3 and all(part.isascii() and part.isdigit() for part in parts):
+        if 2 <= len(parts) <= 3 and len(parts[0]) == 3 and all(part.isascii() and part.isdecimal() for part in parts):
             return word
     return None
 
@@ -296,7 +296,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def gfx_of(target: str) -> str | None:
     """Convert ``gfx_target_version`` to LLVM's name: 90402 → gfx942, 110501 → gfx1151; ``None`` for 0 or an invalid value."""
-    if not (target.isascii() and target.isdigit() and len(target) < 10) or int(target) == 0:
+    if not (target.isascii() and target.isdecimal() and len(target) < 10) or int(target) == 0:
         return None
     major, minor, stepping = int(target) // 10000, int(target) // 100 % 100, int(target) % 100
     return f"gfx{major}{minor:x}{stepping:x}"
@@ -313,6 +313,6 @@ def _memory(node: str) -> int | None:
     for name in names:
         bank = parse_properties(first_text(f"{banks}/{name}/properties"))
         size = bank.get("size_in_bytes", "")
-        if bank.get("heap_type") in _LOCAL_HEAPS and size.isascii() and size.isdigit() and len(size) < 20:
+        if bank.get("heap_type") in _LOCAL_HEAPS and size.isascii() and size.isdecimal() and len(size) < 20:
             total += int(size)
     return total >> 20 or None

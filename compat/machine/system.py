@@ -176,7 +176,7 @@ def toolkit_version(folder: str) -> str | None:
     for text in (written, _header_version(folder), os.path.basename(os.path.realpath(folder)).partition("cuda-")[2]):
         major, _, rest = text.strip().partition(".")
         minor = rest.partition(".")[0]
-        if all(part.isascii() and part.isdigit() and len(part) < 4 for part in (major, minor)):
+        if all(part.isascii() and part.isdecimal() and len(part) < 4 for part in (major, minor)):
             return f"{int(major)}.{int(minor)}"
     return None
 
@@ -185,7 +185,7 @@ def _header_version(folder: str) -> str:
     """Read ``CUDART_VERSION`` (13000 is 13.0) from ``cuda_runtime_api.h``; it is within the header's first 8 KiB."""
     for include in ("include", f"targets/{os.uname().machine if os.name == 'posix' else 'x86_64'}-linux/include"):
         number = first_text(f"{folder}/{include}/cuda_runtime_api.h", 16384).partition("#define CUDART_VERSION")[2][:16].split()
-        if number and number[0].isascii() and number[0].isdigit():
+        if number and number[0].isascii() and number[0].isdecimal():
             return f"{int(number[0]) // 1000}.{int(number[0]) % 1000 // 10}"
     return ""
 

@@ -161,9 +161,9 @@ class Meeting:
 def meeting_at(text: str, nodes: str | None, limit: float) -> Meeting:
     """Parse ``HOST:PORT`` and a number of nodes from the command line; raises :class:`InputError` if invalid."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
         raise InputError(f"--rendezvous: expected HOST:PORT, not {text!r}")
-    if nodes is None or not nodes.isascii() or not nodes.isdigit() or not 1 < int(nodes) < 100_000:
+    if nodes is None or not nodes.isascii() or not nodes.isdecimal() or not 1 < int(nodes) < 100_000:
         raise InputError("--rendezvous needs --nodes N: how many nodes meet there (2 or more)")
     return Meeting(host.strip("[]"), int(port), int(nodes), limit)
 

@@ -201,7 +201,7 @@ def _kind_of_gpu(reading: Fields, value: str, name: str) -> None:
 
 
 def _gpu_count(reading: Fields, value: str, name: str) -> None:
-    reading.count = int(value) if value.isascii() and value.isdigit() and len(value) < 5 else None
+    reading.count = int(value) if value.isascii() and value.isdecimal() and len(value) < 5 else None
 
 
 def _gpu_memory(reading: Fields, value: str, name: str) -> None:

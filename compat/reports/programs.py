@@ -307,7 +307,7 @@ def _value(written: str) -> object:
         return False
     if word in ("null", "None", "~", ""):
         return None
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else word[:200]
+    return int(word) if word.isascii() and word.isdecimal() and len(word) < 10 else word[:200]
 
 
 def _literal(written: str) -> dict[str, object]:

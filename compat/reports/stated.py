@@ -12,7 +12,7 @@ from compat import versions
 from compat.model import Accelerator, Distribution, Environment, normalized
 from compat.records import record, replace
 from compat.reports.lines import Line, plain_lines
-from compat.reports.wordings import FORMS, Form, unfit_in
+from compat.reports.wordings import FORMS, Form, is_denied, unfit_in
 from compat.reports.words import distribution_of, is_specifier, is_version
 
 
@@ -49,7 +49,7 @@ def wanted_in(text: str) -> tuple[Wanted, ...]:
     for grammar in FORMS:
         for match in grammar.matches(text):
             wanted = _wanted(match, text.count("\n", 0, match.start()) + 1)
-            if wanted is None:
+            if wanted is None or is_denied(text, match.start()):
                 continue
             same = [key for key in found if key[:2] == (wanted.name, wanted.specifier) and wanted.by in (None, key[2])]
             for key in same:

@@ -27,6 +27,18 @@ _THERE = (
 """The installed release, if the message goes on with it."""
 
 
+_DENIED = re.compile(
+    r"(?:n['’]t|\b(?:not|never|no longer|cannot|had to|tried to))"
+    r"(?: (?:need|needed|have|want|try|required?|to|you|first|just|also|run)){0,6}[ `'\"]*$"
+)
+"""What stands before a requirement that a text denies, or tells of the past ("do not upgrade", "I had to upgrade")."""
+
+
+def is_denied(text: str, at: int) -> bool:
+    """Whether the words before ``at`` deny what follows there."""
+    return _DENIED.search(text, max(at - 60, 0), at) is not None
+
+
 _AROUND = 400
 """Number of characters searched for the message before and after a literal."""
 _MOST = 40

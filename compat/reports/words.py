@@ -130,7 +130,7 @@ def short_version(text: str) -> str | None:
     """Major and minor of a version, as CUDA toolkits are named: ``12.4`` of ``12.4.131``."""
     version = version_at(text)
     parts = version.split(".")[:2] if version else []
-    return ".".join(parts) if parts and all(part.isascii() and part.isdigit() for part in parts) else None
+    return ".".join(parts) if parts and all(part.isascii() and part.isdecimal() for part in parts) else None
 
 
 # --- GPUs: "2x RTX 4090", "NVIDIA A100-SXM4-80GB (x8)"

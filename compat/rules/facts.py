@@ -343,7 +343,7 @@ def _chosen(environment: Environment, chosen: str) -> tuple[Accelerator, ...] | 
     found: list[Accelerator] = []
     for part in chosen.split(","):
         word = part.strip()
-        number = int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
+        number = int(word) if word.isascii() and word.isdecimal() and len(word) < 10 else None
         if number is not None and open_kind is not None and number > open_kind:
             # another device of that kind, no device, or one listed after it
             return _with_more(found) if found and open_kind == len(devices) - 1 else None

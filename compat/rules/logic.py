@@ -292,9 +292,9 @@ def _device_matches(accelerator: Accelerator, wanted: HasDevices) -> bool | None
 
 def _is_named(name: str, wanted: str) -> bool:
     """Return whether a word in a device's name begins so; one word that ends in a digit is the whole: A100 is no A10."""
-    at, whole = name.find(wanted), " " not in wanted and wanted[-1].isdigit()
+    at, whole = name.find(wanted), " " not in wanted and wanted[-1].isdecimal()
     while at >= 0:
-        if not name[:at][-1:].isalnum() and not (whole and name[at + len(wanted) :][:1].isdigit()):
+        if not name[:at][-1:].isalnum() and not (whole and name[at + len(wanted) :][:1].isdecimal()):
             return True
         at = name.find(wanted, at + 1)
     return False

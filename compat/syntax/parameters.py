@@ -99,7 +99,7 @@ def _changed(value: str, form: str) -> str | None:
 
 
 def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 6
+    return text.isascii() and text.isdecimal() and len(text) < 6
 
 
 def _cut(value: str, pattern: str, *, front: bool, longest: bool) -> str:

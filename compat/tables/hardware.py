@@ -126,7 +126,7 @@ def newest_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> st
 
 def _numbers(text: str) -> tuple[int, ...] | None:
     parts = text.strip().split(".")
-    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts) else None
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts) else None
 
 
 def completed(accelerators: tuple[Accelerator, ...]) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:

@@ -129,7 +129,7 @@ def parse_count(value: object) -> Any:
     """Parse a non-negative integer, or return :data:`UNKNOWN`."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else UNKNOWN
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) < 10:
         return int(value)
     return UNKNOWN
 

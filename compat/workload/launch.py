@@ -123,7 +123,7 @@ def _features(variables: Mapping[str, str], origins: dict[str, str]) -> tuple[tu
 
 def _number(variables: Mapping[str, str], name: str, least: int = 0) -> int | None:
     text = variables.get(name, "").strip()
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
     return number if number is not None and number >= least else None
 
 

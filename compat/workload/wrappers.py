@@ -151,7 +151,7 @@ def _short(word: str, flags: Collection[str] | None, valued: Collection[str]) ->
 def assignment(word: str) -> tuple[str, str] | None:
     """Parse ``NAME=VALUE`` like a shell; ``None`` for any other word."""
     name, equals, value = word.partition("=")
-    if equals and name and name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
+    if equals and name and name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdecimal():
         return name, value
     return None
 

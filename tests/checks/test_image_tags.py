@@ -48,7 +48,14 @@ def test_a_driver_that_is_too_old_gets_an_older_tag() -> None:
 
 
 @pytest.mark.parametrize(
-    "image", ["pytorch/pytorch:latest", "someone/trainer:2.5.1-cuda12.4", "vllm/vllm-openai:v0.20.0-cu129", ""]
+    "image",
+    [
+        "pytorch/pytorch:latest",
+        "someone/trainer:2.5.1-cuda12.4",
+        "vllm/vllm-openai:v0.20.0-cu129",
+        "",
+        "pytorch/pytorch:2.4.0-cuda12.²-cudnn9-devel",
+    ],
 )
 def test_images_without_known_releases_get_no_tag(image: str) -> None:
     assert list(newer(image)) == list(older(image)) == []

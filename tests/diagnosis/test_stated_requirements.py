@@ -83,6 +83,10 @@ def test_a_requirement_without_a_name_is_of_the_one_package_with_the_release_fou
         "ValueError: this requires `a`",
         "ImportError: requires a version of mercury",
         f"E: x {NORMAL} y",
+        "RuntimeError: You do not need to install flash-attn for this model",
+        "ImportError: this module does not require the deepspeed library",
+        "ImportError: install failed, do not pip install trl here",
+        "ValueError: broken; please don't upgrade transformers",
     ],
 )
 def test_what_states_none(error: str) -> None:

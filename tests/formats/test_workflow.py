@@ -162,3 +162,10 @@ def test_a_job_is_read_for_each_python_of_its_matrix(tmp_path: Path) -> None:
 def test_a_python_that_the_matrix_does_not_state_is_unknown(key: str, tmp_path: Path) -> None:
     ((label, listing),) = read(tmp_path, MATRIX.replace("matrix.python-version }}", f"{key} }}}}")).items()
     assert (label, listing.requires_python) == ("job test", None)
+
+
+def test_lines_that_only_yaml_ends(tmp_path: Path) -> None:
+    step = 'uses: actions/setup-python@v5\r        with:\r          python-version: "3.11"\r      - run: pip install torch==2.5.1\r'
+    text = "on: push\rjobs:\r  test:\r    runs-on: ubuntu-latest\r    steps:\r      - " + step
+    ((_, listing),) = read(tmp_path, text).items()
+    assert listing.requires_python == "==3.11.*"

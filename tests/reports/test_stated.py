@@ -78,6 +78,10 @@ def test_each_wording(text: str, name: str, specifier: str, found: str | None, b
         "FP8 requires CUDA >= 12.4 and a driver 550 or newer",
         "the model requires MyThing >= 2.0",
         "only supported on GPUs with capability >= 8.0",
+        "Please do not upgrade numpy to 2.0 or higher",
+        "You don't need to upgrade torch to at least 2.6",
+        "I had to upgrade torch to 2.6.0 or higher last year",
+        "the trainer no longer requires `transformers>=4.50`",
     ],
 )
 def test_what_says_nothing_of_a_release(text: str) -> None:

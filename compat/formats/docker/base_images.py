@@ -407,7 +407,7 @@ def on_newer_pythons(image: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_version(text: str) -> bool:
-    if not text[:1].isdigit() or not text.isascii():
+    if not text[:1].isdecimal() or not text.isascii():
         return False
     try:
         key_of(text)

@@ -188,7 +188,7 @@ def _count(document: Document, request: Table, where: str) -> int | str | None:
     text = interpolated(document.text(request.get("count"), f"the count of a device of {where}") or "all")
     if text in ("all", "-1") or "$" in text:
         return "all"
-    if not (text.isascii() and text.isdigit() and len(text) < 5):
+    if not (text.isascii() and text.isdecimal() and len(text) < 5):
         raise document.wrong(f"{where}: expected a number of GPUs or 'all', not {excerpt(text, 40)!r}", request["count"])
     return int(text)
 

@@ -110,7 +110,7 @@ class _Reader:
         for stage in reversed(self.stages):
             if stage.name == name.lower():
                 return stage
-        number = int(name) if name.isascii() and name.isdigit() and len(name) < 5 else len(self.stages)
+        number = int(name) if name.isascii() and name.isdecimal() and len(name) < 5 else len(self.stages)
         return self.stages[number] if number < len(self.stages) else None
 
     def _apply(self, stage: Stage, instruction: Instruction) -> None:

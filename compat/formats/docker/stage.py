@@ -418,7 +418,7 @@ class Run:
                 self.stage.installs.python = system_python(self.stage.system or "")
             mark, _, release = package.partition("-toolkit-") if "-toolkit-" in package else package.partition("-")
             parts = release.split("-")
-            if mark == "cuda" and len(parts) == 2 and all(part.isascii() and part.isdigit() for part in parts):
+            if mark == "cuda" and len(parts) == 2 and all(part.isascii() and part.isdecimal() for part in parts):
                 self.stage.toolkit = ".".join(parts)
 
 

@@ -251,7 +251,7 @@ def _delimiters(text: str) -> list[Delimiter]:
     found = []
     for word in written_words(text):
         number, sign, rest = word.value.partition("<<")
-        if not sign or (number and not (number.isascii() and number.isdigit())):
+        if not sign or (number and not (number.isascii() and number.isdecimal())):
             continue
         name = rest.removeprefix("-").replace('"', "").replace("'", "")
         if name and "<" not in name:

@@ -239,7 +239,7 @@ def _has_builds(url: str, distribution: Distribution) -> bool:
 def _python(wanted: Sequence[str]) -> str | None:
     """Return ``3.11`` or ``cpython@3.11.9`` as a version; ``None`` for a path, a range or nothing."""
     text = wanted[-1].removeprefix("cpython").removeprefix("python").lstrip("@-") if wanted else ""
-    return text if "." in text and text.replace(".", "").isdigit() and is_version(text) else None
+    return text if "." in text and text.replace(".", "").isdecimal() and is_version(text) else None
 
 
 def _uv(options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str]) -> Install | None:
@@ -404,7 +404,7 @@ def _conda_specs(specs: Sequence[Operand], channels: Sequence[str] = ()) -> Inst
 def _family(specifier: str | None) -> str | None:
     """``==3.11.*`` → ``3.11``."""
     text = (specifier or "").removeprefix("==").removesuffix(".*")
-    return text if all(part.isascii() and part.isdigit() for part in text.split(".")) else None
+    return text if all(part.isascii() and part.isdecimal() for part in text.split(".")) else None
 
 
 def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:

@@ -180,7 +180,7 @@ def printed_file(text: str) -> str | None:
 def is_release(text: str, *counts: int) -> bool:
     """Whether a text is numbers with dots between them (``3.11``); ``counts`` are the possible counts of numbers."""
     parts = text.split(".")
-    return len(parts) in counts and all(part.isascii() and part.isdigit() for part in parts)
+    return len(parts) in counts and all(part.isascii() and part.isdecimal() for part in parts)
 
 
 def leading_name(text: str) -> str | None:
@@ -319,10 +319,10 @@ def build_of(url: str) -> dict[str, str]:
 def backend_of(word: str) -> dict[str, str]:
     """``cu124`` → ``{"cuda": "12.4"}``, ``rocm6.2`` → ``{"rocm": "6.2"}``, ``cpu`` → ``{"cuda": "cpu"}``."""
     digits = word[2:] if word.startswith("cu") else ""
-    if digits.isascii() and digits.isdigit() and len(digits) in (2, 3):
+    if digits.isascii() and digits.isdecimal() and len(digits) in (2, 3):
         return {"cuda": f"{digits[:-1]}.{digits[-1]}"}
     release = word[4:] if word.startswith("rocm") else ""
-    if release.replace(".", "").isdigit() and release.isascii():
+    if release.replace(".", "").isdecimal() and release.isascii():
         return {"rocm": release}
     return {"cuda": "cpu"} if word == "cpu" else {}
 

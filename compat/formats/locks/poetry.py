@@ -64,7 +64,7 @@ class PoetryLock(ProjectLock):
 def _lock_version(metadata: Table) -> tuple[int, int]:
     text = metadata.needed_text("lock-version")
     major, _, minor = text.partition(".")
-    if major not in ("1", "2") or not (minor.isascii() and minor.isdigit() and len(minor) < 4):
+    if major not in ("1", "2") or not (minor.isascii() and minor.isdecimal() and len(minor) < 4):
         raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}", "lock-version")
     return int(major), int(minor)
 

@@ -297,7 +297,7 @@ def _plain(text: str) -> str:
 
 
 def _check_version(version: Any, name: str, path: str, line: int | None) -> None:
-    if type(version) is str and version.isascii() and version.replace(".", "0").isdigit() and ".." not in f".{version}.":
+    if type(version) is str and version.isascii() and version.replace(".", "0").isdecimal() and ".." not in f".{version}.":
         return  # digits and dots: the common case
     try:
         key_of(version)

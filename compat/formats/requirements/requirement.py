@@ -320,7 +320,7 @@ def _is_usual_clause(operator: str, version: str) -> bool:
         return False
     exact = operator in ("==", "!=")
     if exact and version.endswith(".*"):
-        return all(part.isascii() and part.isdigit() for part in version[:-2].split("."))
+        return all(part.isascii() and part.isdecimal() for part in version[:-2].split("."))
     if operator == "~=" and not version.rpartition(".")[0].replace(".", "").isdecimal():
         return False
     if not version.isascii() or not version.replace(".", "").replace("+", "" if exact else "+").isalnum():
