@@ -191,7 +191,10 @@ def _newest(
     package = declared.package(copy.name)
     if package is None:
         return None
-    admitted = EVERY if copy.specifier is None else ranges_of(copy.specifier)
+    try:
+        admitted = EVERY if copy.specifier is None else ranges_of(copy.specifier)
+    except ValueError:  # "===0.6.*", "==2.5.1+cu124,<3"
+        return None
 
     def concerned(others: Iterable[tuple[str, str]]) -> list[tuple[str, str, Package | None]]:
         found = [(name, other, declared.package(name)) for name, other in others]

@@ -62,6 +62,16 @@ def test_no_exception_leaves_a_command(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("pin", ["===.*", "===0.6.*", "==0.6.5+cu118,<0.7", "===0.6.5,>0.1", "!=0.6.5+cu118"])
+@pytest.mark.parametrize("names", [("torch==2.5.1", "vllm"), ("vllm==0.6.5", "torch")])
+def test_what_no_range_is_made_of(pin: str, names: tuple[str, str], tmp_path: Path) -> None:
+    index = "--extra-index-url https://download.pytorch.org/whl/cu118\n"
+    (tmp_path / "requirements.txt").write_text(f"{index}{names[0]}\n{names[1]}{pin}\n")
+    done = ran("check", "requirements.txt", cwd=tmp_path)
+    assert "unexpected" not in done.stderr
+    assert done.returncode in (0, 1, 3)
+
+
 def test_a_number_of_millions_of_digits(tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text(GOOD)
     (tmp_path / "uv.lock").write_text(f'version = 1\n[[package]]\nname = "a"\nversion = 0x{"f" * 2_000_000}\n')
