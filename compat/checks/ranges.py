@@ -56,7 +56,10 @@ def _admitted(copy: Distribution, environment: Environment) -> list[str]:
     package = open_declared().package(copy.name)
     published = (each.version for each in (package.releases if package else ()) if each.is_offered(environment.python))
     offered = [version for version in published if is_final(key_of(version))]
-    ranges = ranges_of(copy.specifier) if copy.specifier else EVERY
+    try:
+        ranges = ranges_of(copy.specifier) if copy.specifier else EVERY
+    except ValueError:  # "===2.5.*", "==2.5.1+cu124,<3"
+        return []
     label, tables = on_index_of(copy), open_code_tables()
     admitted = [
         version for version in offered

@@ -63,9 +63,10 @@ def test_no_exception_leaves_a_command(
 
 
 @pytest.mark.parametrize("pin", ["===.*", "===0.6.*", "==0.6.5+cu118,<0.7", "===0.6.5,>0.1", "!=0.6.5+cu118"])
+@pytest.mark.parametrize("option", ["extra-index-url", "index-url"])
 @pytest.mark.parametrize("names", [("torch==2.5.1", "vllm"), ("vllm==0.6.5", "torch")])
-def test_what_no_range_is_made_of(pin: str, names: tuple[str, str], tmp_path: Path) -> None:
-    index = "--extra-index-url https://download.pytorch.org/whl/cu118\n"
+def test_what_no_range_is_made_of(pin: str, names: tuple[str, str], option: str, tmp_path: Path) -> None:
+    index = f"--{option} https://download.pytorch.org/whl/cu118\n"
     (tmp_path / "requirements.txt").write_text(f"{index}{names[0]}\n{names[1]}{pin}\n")
     done = ran("check", "requirements.txt", cwd=tmp_path)
     assert "unexpected" not in done.stderr
