@@ -128,7 +128,7 @@ def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
         return False
     family = family_of(value)
     if family is None:
-        # an unrecognized model may belong to any family, but is none of those listed by their full name
+        # the family of an unrecognized model is unknown, but its name is not one that the rule lists in full
         return False if all("/" in word for word in condition.words) else None
     return family in condition.words or SAME_CLASSES.get(family) in condition.words
 
