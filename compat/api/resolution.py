@@ -23,7 +23,6 @@ from compat.repair.inputs import UNBUILT, is_given, problem_of
 from compat.repair.planner import Means
 from compat.repair.problem import UNRESOLVED, Policy
 from compat.repair.target import Target, satisfies
-from compat.repair.target import Target as Machine
 from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet_requirements
 
 INDEX = Source("index")
@@ -304,7 +303,7 @@ def _on_its_index(environment: Environment, copy: Distribution) -> Distribution:
     return replace(copy, version=newest, specifier=None) if newest else copy
 
 
-def _only_early(releases: Mapping[str, str], question: Question, machine: Machine, index: Index) -> frozenset[str]:
+def _only_early(releases: Mapping[str, str], question: Question, machine: Target, index: Index) -> frozenset[str]:
     """The packages that uv resolves to a pre-release only because no final release has a wheel: an installer builds those."""
 
     def is_early(version: str) -> bool:

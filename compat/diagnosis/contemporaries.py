@@ -91,6 +91,11 @@ def published_after(asking: str, owner: str, facts: Facts) -> Fix | None:
     return upgrade_to(asking, first, f"the releases that were published after {owner} {needed}; try the newest")
 
 
+def of_their_time(asking: str, owner: str, facts: Facts) -> tuple[Fix, ...]:
+    """Return the moves of two packages to releases that were published at the same time: of ``asking``, then of ``owner``."""
+    return tuple(filter(None, (published_after(asking, owner, facts), written_for(asking, owner, facts))))
+
+
 def not_yet_there(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return a finding for two packages that the failing call connects, if one was published before the series of the other.
 
@@ -108,7 +113,6 @@ def not_yet_there(error: RaisedError, facts: Facts) -> list[Finding]:
         newer = f"{owner} {'.'.join(series)}"
         if day is None or began <= day:
             return []
-        fixes = filter(None, (published_after(asking, owner, facts), written_for(asking, owner, facts)))
         return [
             replace(
                 inferred(
@@ -117,7 +121,7 @@ def not_yet_there(error: RaisedError, facts: Facts) -> list[Finding]:
                     why="The call that fails is between these two, and nothing explains its error. "
                     f"{asking} {mine} was published on {day}, the first {newer} on {began}.",
                     packages={asking: mine, owner: theirs},
-                    fixes=tuple(fixes),
+                    fixes=of_their_time(asking, owner, facts),
                     here=location_text(error),
                 ),
                 severity="warning",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compat.checks.guards import ENGINES, releases_accepting_gpu
 from compat.checks.torch_build import name_and_code
 from compat.diagnosis.changed_names import of_new_function
-from compat.diagnosis.contemporaries import not_yet_there, published_after, written_for
+from compat.diagnosis.contemporaries import not_yet_there, of_their_time
 from compat.diagnosis.devices import (
     cuda_above_driver,
     cuda_wheel,
@@ -214,9 +214,7 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
     if symptom.name == "forward-compatibility" and (newer := cuda_above_driver(facts)):
         return (*driver_of(newer, facts), *image_before(newer, facts), *symptom.fixes[1:])
     if symptom.written_for:
-        asking, owner = symptom.written_for
-        found = tuple(filter(None, (published_after(asking, owner, facts), written_for(asking, owner, facts))))
-        return (*found, *symptom.fixes)
+        return (*of_their_time(*symptom.written_for, facts), *symptom.fixes)
     if symptom.name == "driver-too-old":
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:

@@ -41,6 +41,7 @@ _CANNOT_IMPORT = re.compile(
     r"(?:the )?(?:module |package |library |required )?(?P<quote>[`'\"]?)(?P<module>[A-Za-z][\w-]{2,60})(?P=quote)"
     r"(?=[,;:!)]|\.(?:\s|$)|\s*$|\s+(?:because|due|for|in|on|please|properly|correctly|with)\b)"
 )
+DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
 _PACKAGING = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/"
 
 
@@ -70,6 +71,30 @@ def find_missing_file(error: RaisedError, facts: Facts) -> list[Finding]:
             here=location_text(error),
         )
     ]
+
+
+def mixed_releases(package: str, version: str, what: str, error: RaisedError) -> Finding:
+    """Return the finding for a package whose own code cannot find a name that its installed release has."""
+    return inferred(
+        rule="symptom-mixed-installation",
+        origin="build",
+        title=f"{package} mixes files of two releases: its own code cannot find {what}",
+        why=f"{package} {version} has it, according to its published source. Files of another release were left behind by an "
+        "installation over the old one, or another copy comes first on the path.",
+        packages={package: version},
+        facts=("install",),
+        fixes=(
+            Fix(
+                "pin",
+                package,
+                f"=={version}",
+                "install it anew",
+                f"pip install --force-reinstall --no-deps {package}=={version}",
+            ),
+        ),
+        evidence=(DEPENDENCIES,),
+        here=location_text(error),
+    )
 
 
 def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:

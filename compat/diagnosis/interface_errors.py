@@ -31,6 +31,7 @@ from compat.diagnosis.frame_packages import (
     written_before,
 )
 from compat.diagnosis.inexact_names import spelled_otherwise, with_module
+from compat.diagnosis.installations import DEPENDENCIES, mixed_releases
 from compat.diagnosis.missing_names import (
     Named,
     module_of_name,
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
 
 
-_DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
 INTERFACE = "symptom-interface"
 """The rule of findings about a name or an argument that some releases have and others do not."""
 FIND_IT = Fix(
@@ -141,11 +141,10 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
 
 def _of_its_own(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     """Explain a compiled module that is missing from its own package, unless the installed release is known not to have it."""
-    known = _in_tables(lack, error) if lack.kind == MODULE else None
+    found = without_compiled_part(lack.owner, error, facts) if lack.kind == MODULE else []
+    known = _in_tables(lack, error) if found else None
     version = None if known is None else version_of(known.package, facts)
-    if lack.kind != MODULE or (known is not None and version is not None and known.lacked_by(version)):
-        return []
-    return without_compiled_part(lack.owner, error, facts)
+    return [] if known is not None and version is not None and known.lacked_by(version) else found
 
 
 def _other_side(package: str, sides: _Sides, error: RaisedError) -> str | None:
@@ -264,28 +263,7 @@ def _of_two_releases(lack: Lack, error: RaisedError, facts: Facts) -> list[Findi
     version, known = version_of(owner, facts), _known(lack, error)
     if version is None or known is None or known.lacked_by(version):
         return []
-    return [
-        inferred(
-            rule="symptom-mixed-installation",
-            origin="build",
-            title=f"{owner} mixes files of two releases: its own code cannot find {known.what}",
-            why=f"{owner} {version} has it, according to its published source. Files of another release were left behind by an "
-            "installation over the old one, or another copy comes first on the path.",
-            packages={owner: version},
-            facts=("install",),
-            fixes=(
-                Fix(
-                    "pin",
-                    owner,
-                    f"=={version}",
-                    "install it anew",
-                    f"pip install --force-reinstall --no-deps {owner}=={version}",
-                ),
-            ),
-            evidence=(_DEPENDENCIES,),
-            here=location_text(error),
-        )
-    ]
+    return [mixed_releases(owner, version, known.what, error)]
 
 
 def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -501,7 +479,7 @@ def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError
         confidence="confirmed" if sure else "reported",
         packages={name: version_of(name, facts) for name in (asking, owner) if name},
         fixes=fixes,
-        evidence=(_DEPENDENCIES,),
+        evidence=(DEPENDENCIES,),
         here=location_text(error),
     )
 

@@ -142,6 +142,11 @@ def requires_this_torch(name: str, facts: Facts) -> bool:
     return any(contains(ranges, key_of(torch.partition("+")[0])) for ranges in pins)
 
 
+def _compiled_here(name: str, text: str) -> Fix:
+    command = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
+    return Fix("source-install", name, "", text, command)
+
+
 def of_unknown_extension(symbol: str, where: str, facts: Facts) -> Finding:
     """Return the finding for an undefined symbol of torch where nothing tells which extension was loaded."""
     torch, series = version_of("torch", facts), exporting(symbol)
@@ -156,12 +161,9 @@ def of_unknown_extension(symbol: str, where: str, facts: Facts) -> Finding:
         facts=("build",),
         fixes=(
             Fix("config", text="show the library: the whole line of the message begins with its path"),
-            Fix(
-                "source-install",
+            _compiled_here(
                 "flash-attn",
-                "",
                 "if it is flash-attn: compile it for the installed torch, or take a wheel for it from its releases",
-                "pip install --no-build-isolation --force-reinstall --no-deps --no-binary flash-attn flash-attn",
             ),
             Fix("source-install", None, "", "else the extension for this torch"),
         ),
@@ -291,10 +293,9 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
         spec = f"=={above[0] if above else built[-1]}.*"
         if torch is None and len(built) > 1:
             spec, which = _between(built), f"the releases with the symbol; this {name} was compiled for one of them"
-    rebuild = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
     fixes = [
         Fix("pin", "torch", spec, which, spec and f'pip install "torch{spec}"'),
-        Fix("source-install", name, "", "compile it for the installed torch", rebuild),
+        _compiled_here(name, "compile it for the installed torch"),
     ]
     if fitting and torch is not None:
         text = f"the newest release for torch {series_of(torch)}"

@@ -21,7 +21,7 @@ from compat.diagnosis.frame_packages import (
     package_of,
     version_of,
 )
-from compat.diagnosis.installations import SYSTEMS, of_other_systems
+from compat.diagnosis.installations import DEPENDENCIES, SYSTEMS, of_other_systems
 from compat.diagnosis.loader import EXTENSIONS
 from compat.diagnosis.stated import installs_in
 from compat.model import Finding, Fix, normalized
@@ -39,7 +39,6 @@ KERNELS = (
     "xformers.ops", "fla.ops", "liger_kernel.transformers",
 )  # fmt: skip
 """Modules of optional kernels: code imports their functions if it can, and uses them in any case."""
-_DEPENDENCIES = "https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#dependencies-optional-dependencies"
 
 
 def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -83,7 +82,7 @@ def optional_import(name: str, error: RaisedError, facts: Facts) -> list[Finding
             + (f" {known.what} is in {owner} {known.span}. {known.sentence()}" if known is not None else ""),
             packages={each: version_of(each, facts) for each in (asking, owner) if each},
             fixes=tuple(known.fixes(version)) if known is not None else (install,),
-            evidence=(_DEPENDENCIES,),
+            evidence=(DEPENDENCIES,),
             here=location_text(error),
         )
     ]
@@ -122,7 +121,7 @@ def undefined_name(name: str, error: RaisedError, facts: Facts) -> list[Finding]
             "since. Both depend on releases, not on the program that runs.",
             packages={asking: version_of(asking, facts)},
             fixes=(by_pip("upgrade", asking, None, f"a release of {asking} for what is installed"),),
-            evidence=(_DEPENDENCIES,),
+            evidence=(DEPENDENCIES,),
             here=location_text(error),
         )
     ]
@@ -162,7 +161,7 @@ def not_installed(module: str, asking: str | None, error: RaisedError, facts: Fa
             why=f"The package {name} provides it.{there}",
             packages={each: version_of(each, facts) for each in (asking, name) if each and each != MODELS_OWN},
             fixes=(fix,),
-            evidence=(_DEPENDENCIES,),
+            evidence=(DEPENDENCIES,),
             here=location_text(error),
         )
     ]
@@ -192,7 +191,7 @@ def asked_for(error: RaisedError, facts: Facts) -> list[Finding]:
             why="The message says so.",
             packages=dict.fromkeys(names),
             fixes=tuple(_built(fix) for fix in fixes),
-            evidence=(_DEPENDENCIES,),
+            evidence=(DEPENDENCIES,),
             here=location_text(error),
         )
     ]
@@ -303,7 +302,7 @@ def without_compiled_part(module: str, error: RaisedError, facts: Facts) -> list
                 Fix("config", text=f"run from another directory than the one with the folder {top}"),
                 _built(Fix("pin", name, None, "or install it anew", f"pip install --force-reinstall --no-deps {name}")),
             ),
-            evidence=(_DEPENDENCIES,),
+            evidence=(DEPENDENCIES,),
             here=location_text(error),
         )
     ]
@@ -324,6 +323,6 @@ def _no_extension(module: str, error: RaisedError, facts: Facts) -> Finding:
             Fix("source-install", name, "", "build it against the installed torch (needs nvcc)", build),
             Fix("pin", name, None, "or a wheel of it for this Python, torch and CUDA, from its releases"),
         ),
-        evidence=(_DEPENDENCIES,),
+        evidence=(DEPENDENCIES,),
         here=location_text(error),
     )

@@ -177,23 +177,25 @@ def refused_values(error: RaisedError, facts: Facts) -> Iterator[Named]:
     installed = {each.name for each in facts.environment.distributions or ()}
     for refused in _refused(error):
         one = _of_one_package(list(_fitting(refused, error)), involved, installed)
-        known = _named(refused, one) if one else None
-        version = None if known is None else version_of(known.package, facts)
-        if known is not None and (version is None or known.lacked_by(version)):
+        if (known := _lacked(refused, one, facts)) is not None:
             yield known
             return
 
 
 def releases_with_value(error: RaisedError, package: str, facts: Facts) -> Named | None:
     """Return which releases of the package that raised an error accept the string that it refuses; ``None`` if not known."""
-    version = version_of(package, facts)
-    for refused in _refused(error):
-        known = (
-            _named(refused, one) if (one := [each for each in _fitting(refused, error) if each.package == package]) else None
-        )
-        if known is not None and (version is None or known.lacked_by(version)):
-            return known
-    return None
+    found = (
+        _lacked(refused, [each for each in _fitting(refused, error) if each.package == package], facts)
+        for refused in _refused(error)
+    )
+    return next(filter(None, found), None)
+
+
+def _lacked(refused: _Refused, found: Sequence[Change], facts: Facts) -> Named | None:
+    """Return the releases that accept a string in containers of one package, unless the installed one is among them."""
+    known = _named(refused, found) if found else None
+    version = None if known is None else version_of(known.package, facts)
+    return known if known is not None and (version is None or known.lacked_by(version)) else None
 
 
 def _refused(error: RaisedError) -> Iterator[_Refused]:

@@ -50,7 +50,7 @@ class Symptom:
     facts: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     else_packages: tuple[str, ...] = ()
-    written_for: tuple[str, ...] = ()
+    written_for: tuple[str, str] | tuple[()] = ()
     general: bool = False
     kernels: bool = False
 

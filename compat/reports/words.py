@@ -52,8 +52,7 @@ _KNOWN = frozenset({
     "torchtitan", "torchtune", "torchvision", "trackio", "transformer-engine", "transformer-engine-torch", "transformers",
     "triton", "triton-windows", "trl", "typer", "typing-extensions", "tyro", "unsloth", "unsloth-zoo", "urllib3", "uvicorn",
     "uvloop", "verl", "vllm", "vllm-ascend", "vllm-bnb-plugin", "vllm-flash-attn", "vllm-gguf-plugin", "wandb", "weave",
-    "xformers", "xfuser", "xgrammar",
-    "zstandard",
+    "xformers", "xfuser", "xgrammar", "zstandard",
 })  # fmt: skip
 _ABSENT = frozenset({
     "", "n/a", "na", "none", "null", "nan", "false", "no", "not installed", "not found", "could not collect", "unknown",

@@ -19,14 +19,14 @@ from packaging.version import Version
 
 from compat.api.public import check
 from compat.checks.lint import environment_of
-from compat.model import Distribution, Environment, Finding, Source, normalized
+from compat.model import Environment, Finding, normalized
 from compat.records import replace
 from compat.rules.evaluate import verdict_of
 from compat.rules.facts import Facts
 from compat.rules.loader import load_folder
-from compat.rules.logic import conjunction, holds
 from compat.rules.rule import FixTemplate, Rule
 from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
+from scripts.audit.corners import suits, with_pins
 from scripts.audit.evidence import ROOT
 
 BESIDE = ("transformers", "huggingface-hub", "tokenizers", "accelerate", "numpy", "datasets", "torch", "peft")
@@ -63,14 +63,14 @@ def breaks(rule: Rule, releases: Releases) -> Iterator[tuple[FixTemplate, Findin
         return
     known = {(each.rule, each.title) for each in _broken(before)}
     for fix in rule.fixes:
-        if fix.kind != "upgrade" or conjunction(holds(each, Facts(before)) for each in fix.when) is False:
+        if fix.kind != "upgrade" or not suits(fix, before):
             continue
         moved = _moved(fix, before, releases)
-        after = _with(before, moved)
+        after = with_pins(before, moved)
         for _ in range(_ROUNDS):
             further = dict(_required(after, moved, releases))
             moved |= further
-            after = _with(after, further)
+            after = with_pins(after, further)
         yield from ((fix, each) for each in _broken(after) if (each.rule, each.title) not in known and each.rule != rule.id)
 
 
@@ -80,7 +80,7 @@ def _usual(example: Environment, releases: Releases) -> Environment | None:
     if day is None:
         return None
     own = {each.name for each in example.distributions or ()}
-    found = _with(
+    found = with_pins(
         example, {name: newest for name in BESIDE if name not in own and (newest := releases.newest(name, until=day))}
     )
     for _ in range(_ROUNDS):
@@ -111,12 +111,6 @@ def _broken(environment: Environment) -> list[Finding]:
         for each in check(environment).findings
         if each.verdict == "hit" and (each.severity == "error" or each.origin == "metadata")
     ]
-
-
-def _with(environment: Environment, pins: Mapping[str, str]) -> Environment:
-    kept = [each for each in environment.distributions or () if each.name not in pins]
-    added = [Distribution(name=name, version=version, source=Source("index")) for name, version in pins.items()]
-    return replace(environment, distributions=(*kept, *added))
 
 
 def main(arguments: list[str]) -> int:

@@ -45,9 +45,9 @@ class Corners:
             return
         beside = {name: ranges for name, ranges in rule.ranges.items() if name not in moved}
         for kept in self._corners(beside):
-            if not _fits(fix, _with(environment, kept)):
+            if not suits(fix, with_pins(environment, kept)):
                 continue
-            after = _with(environment, kept | moved)
+            after = with_pins(environment, kept | moved)
             for each in check(after).findings:
                 if _certain(each) and (each.rule == rule.id or moved.keys() & each.packages.keys()):
                     yield kept, each
@@ -61,14 +61,14 @@ class Corners:
         if environment is None or name in rule.ranges or name in moved:
             return
         for version in self._series(name):
-            before = _with(environment, {name: version})
+            before = with_pins(environment, {name: version})
             hits = {each.rule: each for each in check(before).findings if each.verdict == "hit"}
             broken = any(
                 _certain(each) and rule.ranges.keys() & each.packages.keys() for each in hits.values() if each.rule != rule.id
             )
-            if rule.id not in hits or broken or not _fits(fix, before):
+            if rule.id not in hits or broken or not suits(fix, before):
                 continue
-            after = [each for each in check(_with(before, moved)).findings if moved.keys() & each.packages.keys()]
+            after = [each for each in check(with_pins(before, moved)).findings if moved.keys() & each.packages.keys()]
             if not any(each.origin == "metadata" and name in each.packages for each in after):
                 yield from (({name: version}, each) for each in after if _certain(each) and each.rule != rule.id)
 
@@ -105,18 +105,20 @@ class Corners:
 def _example(rule: Rule, fix: FixTemplate) -> Environment | None:
     """Return the first example that the rule hits and the fix is for."""
     hits = (parse_described(each.environment, "example")[0] for each in rule.examples if each.verdict == "hit")
-    return next((each for each in hits if _fits(fix, each)), None)
+    return next((each for each in hits if suits(fix, each)), None)
 
 
 def _certain(finding: Finding) -> bool:
     return finding.verdict == "hit" and finding.severity == "error" and finding.origin != "metadata"
 
 
-def _fits(fix: FixTemplate, environment: Environment) -> bool:
+def suits(fix: FixTemplate, environment: Environment) -> bool:
+    """Whether a fix is for an environment, as far as that is known."""
     return conjunction(holds(each, Facts(environment)) for each in fix.when) is not False
 
 
-def _with(environment: Environment, pins: dict[str, str]) -> Environment:
+def with_pins(environment: Environment, pins: Mapping[str, str]) -> Environment:
+    """Return the environment with these releases in the place of its own."""
     kept = [each for each in environment.distributions or () if each.name not in pins]
     added = [Distribution(name=name, version=version, source=Source("index")) for name, version in pins.items()]
     return replace(environment, distributions=(*kept, *added))
