@@ -1,4 +1,4 @@
-"""The job of the tests of launch commands."""
+"""The job of the tests of launch commands, and the script of those of training scripts."""
 
 from __future__ import annotations
 
@@ -15,3 +15,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The training script of a test, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "train.py"
