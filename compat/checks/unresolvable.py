@@ -1,4 +1,5 @@
-"""Requirements that cannot be resolved: no version satisfies all of them, or the only index does not have the distribution.
+"""Requirements that cannot be resolved: no version satisfies all of them, the release that is pinned was never published, or
+the only index does not have the distribution.
 
 The first are lines of a file or command, or a line and a constraint. As for the second, ``pip install --index-url
 https://download.pytorch.org/whl/cu118 torch transformers`` replaces the default index, where ``--extra-index-url`` adds one.
@@ -10,13 +11,17 @@ from collections.abc import Iterator
 
 from compat.checks.choices import Requested
 from compat.checks.contexts import Contexts
+from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.selections import decisive_facts, shown_labels
 from compat.checks.torch_build import INDEX
 from compat.formats.listing import Entry, Listing
 from compat.formats.specifiers import disjoint
-from compat.model import Environment, Finding, Fix, Location
-from compat.records import record
+from compat.model import Distribution, Environment, Finding, Fix, Location
+from compat.records import record, replace
+from compat.tables.declared import open_declared
+from compat.versions import is_final, is_version, key_of, ranges_of
 
+_REFUSED = "pip fails with ResolutionImpossible, uv with unsatisfiable requirements; conda cannot solve the environment."
 _EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 _RESOLVED_TOGETHER = ("requirements", "pyproject", "setup.py", "setup.cfg", "script", "environment.yml")
 """Kinds of listings whose lines one installer resolves together; in others a later command replaces what an earlier one did."""
@@ -50,8 +55,8 @@ class _Stated:
 
 
 def judge(listing: Listing, known: Environment, asked: Requested) -> tuple[Finding, ...]:
-    """Return a finding for each distribution whose requirements cannot be resolved."""
-    return tuple(each.finding for each in contradictions(listing, known, asked))
+    """Return a finding for each distribution whose requirements cannot be resolved, or whose release does not exist."""
+    return (*(each.finding for each in contradictions(listing, known, asked)), *unpublished(listing, known, asked))
 
 
 def contradictions(listing: Listing, known: Environment, asked: Requested) -> tuple[Contradiction, ...]:
@@ -63,12 +68,14 @@ def contradictions(listing: Listing, known: Environment, asked: Requested) -> tu
     together = listing.kind in _RESOLVED_TOGETHER
     several = [numbers[:_MOST] for numbers in lines.values() if together and len(numbers) > 1]
     excluded = [number for number, entry in enumerate(listing.entries) if "excluded_by" in entry.distribution.extra]
-    if not several and not excluded:
+    empty = [number for number, entry in enumerate(listing.entries) if _is_empty(entry.distribution.specifier)]
+    if not several and not excluded and not empty:
         return ()
     contexts = Contexts(listing, known, asked)
     installed = contexts.installed()
     among = (found for numbers in several for found in _among(numbers, installed, contexts))
-    return (*among, *(found for number in excluded for found in _by_other(number, installed[number], contexts)))
+    by_other = (found for number in excluded for found in _by_other(number, installed[number], contexts))
+    return (*among, *by_other, *(found for number in empty for found in _by_itself(number, installed[number], contexts)))
 
 
 def _among(numbers: list[int], installed: list[int], contexts: Contexts) -> Iterator[Contradiction]:
@@ -105,6 +112,30 @@ def _by_other(number: int, mask: int, contexts: Contexts) -> Iterator[Contradict
         yield Contradiction(finding, ())
 
 
+def _is_empty(specifier: str | None) -> bool:
+    """Whether no version is in a specifier set; one that is not of PEP 440 (Poetry's, conda's) counts as satisfiable."""
+    if not specifier:
+        return False
+    try:
+        return not ranges_of(specifier)
+    except ValueError:
+        exact = specifier.removeprefix("===").strip()  # compared as text, and no release is called 2.5.*
+        return specifier.startswith("===") and "," not in exact and not is_version(exact)
+
+
+def _by_itself(number: int, mask: int, contexts: Contexts) -> Iterator[Contradiction]:
+    """Yield the contradiction in one line."""
+    entry, name = contexts.listing.entries[number], contexts.listing.entries[number].distribution.name
+    stated = _Stated(_text(entry), entry.file or contexts.listing.file, entry.line)
+    finding = Finding(
+        rule="requirements-conflict", origin="metadata", effect="install",
+        title=f"{name} is required as {stated.text}, which no version satisfies", why=_REFUSED,
+        packages={name: stated.text}, fixes=(Fix(kind="pin", package=name, text=f"correct the range in {stated.place}"),),
+        evidence=(_EVIDENCE,), here=f"{name}{stated.text} ({stated.place})", location=Location(stated.file, stated.line),
+    )  # fmt: skip
+    yield from (Contradiction(found, ()) for found in _where_installed(finding, mask, contexts))
+
+
 def _exclude(first: Entry, second: Entry) -> bool:
     """Whether two lines exclude each other: what pip installs after conda replaces it."""
     left, right = (each.distribution.source for each in (first, second))
@@ -118,23 +149,80 @@ def _text(entry: Entry) -> str:
 
 def _finding(name: str, stated: list[_Stated], fix: str, mask: int, contexts: Contexts) -> Iterator[Finding]:
     """Yield the finding about two statements that hold in the contexts ``mask``."""
+    texts = [each.text for each in stated]
+    finding = Finding(
+        rule="requirements-conflict", origin="metadata", effect="install",
+        title=f"{name} is required as {texts[0]} and as {texts[1]}: the requirements cannot be resolved",
+        why=f"No version satisfies both. {_REFUSED}",
+        packages={name: " and ".join(texts)}, fixes=(Fix(kind="pin", package=name, text=fix),), evidence=(_EVIDENCE,),
+        here=", ".join(f"{name}{each.text} ({each.place})" for each in stated),
+        location=Location(stated[1].file, stated[1].line),
+    )  # fmt: skip
+    yield from _where_installed(finding, mask, contexts)
+
+
+def _where_installed(finding: Finding, mask: int, contexts: Contexts) -> Iterator[Finding]:
+    """Yield a finding that holds in the contexts ``mask``, with what selects them; nothing if no selection must have it."""
     reached = [(chosen.label, contexts.with_set(number)) for number, chosen in enumerate(contexts.sets)]
     holding = [label for label, reach in reached if reach and not reach & ~mask]
     labels = shown_labels(holding, contexts)
     if not mask or (labels and all(label.startswith("every") for label in labels)):
         return  # extras and groups need not be installed together
     decisive = () if holding else decisive_facts(contexts.platforms_of(mask), contexts.platforms_of(contexts.all))
-    texts = [each.text for each in stated]
-    yield Finding(
-        rule="requirements-conflict", origin="metadata", verdict="hit" if holding else "possible",
-        effect="install", title=f"{name} is required as {texts[0]} and as {texts[1]}: the requirements cannot be resolved",
-        why="No version satisfies both. pip fails with ResolutionImpossible, uv with unsatisfiable requirements; "
-        "conda cannot solve the environment.",
-        packages={name: " and ".join(texts)}, missing=decisive, unknown=decisive, selections=labels,
-        fixes=(Fix(kind="pin", package=name, text=fix),), evidence=(_EVIDENCE,),
-        here=", ".join(f"{name}{each.text} ({each.place})" for each in stated),
-        location=Location(stated[1].file, stated[1].line),
-    )  # fmt: skip
+    yield replace(finding, verdict="hit" if holding else "possible", missing=decisive, unknown=decisive, selections=labels)
+
+
+_SETTLED = 365
+"""Days after the last release of a series from which on no further one is expected in it."""
+_RELEASES = "https://packaging.python.org/en/latest/specifications/simple-repository-api/"
+
+
+def unpublished(listing: Listing, known: Environment, asked: Requested) -> Iterator[Finding]:
+    """Yield an error about each pin to a release of a recorded package that was never published.
+
+    Nothing is said where the file names another index than PyTorch's, which may have releases of its own.
+    """
+    if listing.complete or any(not url.startswith(INDEX) for url in listing.indexes):
+        return
+    contexts = None
+    for number, entry in enumerate(listing.entries):
+        around = _neighbours(entry.distribution)
+        if around is None:
+            continue
+        contexts = contexts or Contexts(listing, known, asked)
+        name, version = entry.distribution.name, entry.distribution.version
+        before, after = around
+        finding = Finding(
+            rule=f"wheels-{name}", origin="release", effect="install",
+            title=f"{name} {version} was never released",
+            why=f"{before} is followed by {after}: installers find no matching distribution.",
+            packages={name: version},
+            fixes=(downgrade_to(name, before, "the release before it"), upgrade_to(name, after, "the release after it")),
+            evidence=(_RELEASES,), here=f"{name} {version}", location=Location(entry.file or listing.file, entry.line),
+        )  # fmt: skip
+        yield from _where_installed(finding, contexts.installed()[number], contexts)
+
+
+def _neighbours(copy: Distribution) -> tuple[str, str] | None:
+    """Return the releases before and after a pin that is none itself; ``None`` if it is one, or may become one."""
+    source, version = copy.source, (copy.version or "").partition("+")[0]
+    if source is None or source.kind != "index" or not str(source.details.get("url", INDEX)).startswith(INDEX):
+        return None
+    package = open_declared().package(copy.name)
+    if package is None or not is_version(version) or not is_final(key_of(version)) or package.place(version) is not None:
+        return None
+    before = [each for each in package.versions if key_of(each) < key_of(version)]
+    after = [each for each in package.versions if key_of(each) > key_of(version)]
+    if not before or not after:
+        return None
+    if _series(after[0]) != _series(version) and package.day(package.versions[-1]) - package.day(before[-1]) < _SETTLED:
+        return None
+    return before[-1], after[0]
+
+
+def _series(version: str) -> tuple[int, ...]:
+    release: tuple[int, ...] = key_of(version)[1]
+    return (*release, 0)[:2]
 
 
 _NOT_THERE = (

@@ -365,7 +365,7 @@ class Job:
             ),
             notes=_shown(self.files.notes), unread=_shown(self.files.unread), elsewhere=_shown(self.files.elsewhere),
             together=self._installs.together(),
-            stated=self._installs.stated(), branches=branches, loose=tuple(self.files.loose),
+            stated=self._installs.stated(), branches=branches, loose=tuple(self.files.loose), indexes=self._installs.indexes(),
         )  # fmt: skip
 
 

@@ -102,8 +102,8 @@ class Listing:
     ``stated`` are all (name, version) pins that commands state, also those that a later one replaces. ``loose`` are pins in the
     text that nothing which was read accounts for: those of packages that findings can concern are like ``unread``.
     ``branches`` are what is installed instead of ``entries`` if a command under a condition runs, one condition at a time.
-    ``indexes`` are the addresses of the indexes that a requirements file names, ``constraints`` those on packages that it does
-    not list.
+    ``indexes`` are the addresses of the indexes and folders of wheels that the file names, ``constraints`` those on packages
+    that it does not list.
     """
 
     file: str

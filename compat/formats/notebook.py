@@ -368,6 +368,7 @@ class Notebook(InstallFormat):
                 unread=tuple(map(printable, files.unread)),
                 elsewhere=tuple(map(printable, files.elsewhere)), together=installs.together(),
                 stated=installs.stated() | steps.alternatives(), branches=branches, loose=tuple(files.loose),
+                indexes=installs.indexes(),
             ),
         )  # fmt: skip
 

@@ -41,8 +41,29 @@ def test_nothing_can_be_installed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["transformers>=5,<4", "transformers==4.51.*,!=4.51.*", "torch===2.5.*", "a==1,==2", "a~=1.4,<1.4"]
+)
+def test_a_line_that_excludes_everything(line: str) -> None:
+    (finding,) = found(f"numpy\n{line}\n")
+    assert (finding.rule, finding.verdict, finding.effect, finding.missing) == ("requirements-conflict", "hit", "install", ())
+    assert finding.location is not None
+    assert finding.location.line == 2
+    assert finding.fixes[0].text == "correct the range in requirements.txt:2"
+
+
+def test_a_line_that_excludes_everything_matters_where_it_is_installed() -> None:
+    (finding,) = found('numpy\ntorch>=3,<2 ; sys_platform == "win32"\n')
+    assert finding.verdict == "possible"
+    assert "os" in finding.missing
+    assert found('torch>=3,<2 ; sys_platform == "win32"\n', Environment(os="linux")) == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "a===1\n",
+        "a>=1,<=1\n",
+        "a>=1.dev0,<1.1\n",
         "torch==2.4\ntorch==2.4.0\n",
         "torch==2.4\ntorch\n",
         "torch>=2.4\ntorch<3\n",

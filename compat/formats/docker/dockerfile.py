@@ -255,7 +255,7 @@ class _Reader:
             label=(stage.name or f"stage {stage.number}") if several else None,
             notes=tuple(map(printable, stage.files.notes)), unread=tuple(map(printable, stage.files.unread)),
             elsewhere=tuple(map(printable, stage.files.elsewhere)), closed=stage.closed and not stage.files.unread,
-            loose=tuple(stage.files.loose), branches=stage.branches,
+            loose=tuple(stage.files.loose), branches=stage.branches, indexes=stage.installs.indexes(),
             together=stage.installs.together(), stated=frozenset(pin for each in self.stages for pin in each.installs.stated()),
         )  # fmt: skip
 

@@ -223,7 +223,9 @@ def _with_index(found: Install, options: Sequence[Operand], variables: Mapping[s
     backends = values(options, "torch-backend") or [variables.get("UV_TORCH_BACKEND", "")]
     if uv and (build := backend_of(backends[-1])):
         requirements = tuple(replace(d, extra={**d.extra, **build}) if d.name in _TORCH else d for d in requirements)
-    return replace(found, requirements=requirements, index_url=index, notes=tuple(notes))
+    links = [*values(options, "f", "find-links"), *variables.get("UV_FIND_LINKS" if uv else "PIP_FIND_LINKS", "").split()]
+    named_places = (*urls, *map(without_credentials, links))
+    return replace(found, requirements=requirements, index_url=index, indexes=named_places, notes=tuple(notes))
 
 
 _TORCH = ("torch", "torchvision", "torchaudio", "xformers")

@@ -135,6 +135,8 @@ class InstallFiles:
         self.elsewhere: dict[str, None] = {}
         self.loose: list[Entry] = []
         """Pins that nothing which was read accounts for."""
+        self.indexes: set[str] = set()
+        """The addresses of indexes and folders of wheels that the files name."""
         self.written: dict[str, Opened] = {}
         """Files that the text being read creates, by name without folder."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
@@ -275,6 +277,7 @@ class InstallFiles:
     def _required(self, opened: Opened) -> list[Entry]:
         found: list[Entry] = []
         for listing in read_requirements(opened.path, decode(opened.content, opened.path)):
+            self.indexes.update(listing.indexes)
             self.notes.update(dict.fromkeys(listing.notes))
             self.unread.update(dict.fromkeys(listing.unread))
             for entry in listing.entries:

@@ -88,6 +88,7 @@ class Installs:
         self._together: list[frozenset[tuple[str, str]]] = [] if around is None else around._together
         """The pins of each command."""
         self._stated: set[tuple[str, str]] = set() if around is None else around._stated
+        self._indexes: set[str] = set() if around is None else around._indexes
         self.python: str | None = None
         self.changes = 0
 
@@ -96,6 +97,7 @@ class Installs:
         copy = Installs(files)
         copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
         copy.python, copy._together, copy._stated = self.python, list(self._together), self._stated
+        copy._indexes = set(self._indexes)
         return copy
 
     def take(self, other: Installs) -> None:
@@ -107,6 +109,7 @@ class Installs:
                 self._set(name, ())
         self.locks.update(other.locks)
         self._locked |= other._locked
+        self._indexes |= other._indexes
         self.python = self.python or other.python
 
     def run(self, steps: Iterable[Step]) -> None:
@@ -174,10 +177,15 @@ class Installs:
         """Return the (name, version) pins of all commands, also those that a later one replaces."""
         return frozenset(self._stated)
 
+    def indexes(self) -> tuple[str, ...]:
+        """Return the addresses of all indexes and folders of wheels that the commands and their files name."""
+        return tuple(sorted(self._indexes | self._files.indexes))
+
     def install(self, command: Command, line_of: Callable[[str], int | None]) -> None:
         """Apply one command. ``line_of`` returns the line that names a distribution."""
         install = command.install
         self.python = install.python or self.python
+        self._indexes.update(install.indexes)
         for name in install.removed:
             self._set(name, ())
         for lock in install.locks:

@@ -70,7 +70,8 @@ class Install:
     ``constraints`` and ``overrides`` are the paths of requirements files, ``directories`` the projects installed from source
     ("." or ".[extra]"), ``locks`` the lock files. ``python`` is the requested version; ``upgrade``: installed distributions are
     replaced. ``scripts`` are those whose inline metadata is installed; ``runs``: the command then runs a program. ``unknown``
-    says which words stand for distributions that are only known at run time; ``notes`` are remarks.
+    says which words stand for distributions that are only known at run time; ``notes`` are remarks. ``index_url`` replaces the
+    default index, ``indexes`` are all places that are named.
     """
 
     requirements: tuple[Distribution, ...] = ()
@@ -80,6 +81,7 @@ class Install:
     overrides: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     index_url: str | None = None
+    indexes: tuple[str, ...] = ()
     no_deps: bool = False
     manager: str = "pip"
     notes: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ class Draft:
         self.choices: list[Choice] = []
         self.notes: list[str] = []
         self.elsewhere: list[str] = []
+        self.indexes: list[str] = []
         self.requires_python: str | None = None
         self._edges: list[Edge] = []
         self._nodes: dict[tuple[str, str], int] = {}
@@ -150,6 +151,7 @@ class Draft:
             elsewhere=tuple(map(printable, self.elsewhere)),
             overridden=tuple(dict.fromkeys(each.found.name for each in self.uv.overrides)),
             constraints=of_others(entries, [Entry(each.found, each.line, each.file) for each in self.uv.constraints]),
+            indexes=tuple(self.indexes),
         )  # fmt: skip
 
     def _final(self, node: int) -> int:

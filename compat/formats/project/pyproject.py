@@ -16,12 +16,13 @@ from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table, read_toml
 from compat.formats.pins import outside_requirements
-from compat.formats.project.draft import Draft
+from compat.formats.project.draft import Draft, indexes_of
 from compat.formats.project.poetry import PoetryProject
 from compat.formats.registry import Commands, Format, lock_next_to
 from compat.formats.requirements.file import decode, read_requirements
 from compat.formats.requirements.requirement import Unnamed, parse_editable, parse_requirement
 from compat.model import normalized
+from compat.redact import without_credentials
 from compat.syntax.toml import Places, Slot
 
 _OTHER_TOOLS = {
@@ -96,6 +97,9 @@ def project_of(document: Table, places: Places) -> Draft | None:
         return None
     name = (project and project.text("name")) or (poetry and poetry.text("name"))
     draft = Draft(document, places, uv, normalized(name) if name else None)
+    for table, key in ((uv, "index"), (poetry, "source"), (pdm, "source")):
+        draft.indexes += map(without_credentials, indexes_of(table, key).values()) if table is not None else ()
+    draft.indexes += uv.texts("find-links") if uv is not None and "find-links" in uv.content else ()
     if project is not None:
         _project(project, tool, draft)
     if poetry is not None:
