@@ -42,7 +42,7 @@ class Case:
     resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the reason), ``overrides`` if
     that requires its pins to override the requirements of other packages. ``needs`` are the requirements of its releases that
     were read, ``pythons`` older Pythons that the pins support as well, and ``newer`` those that the file admits, if its
-    Python is inferred. ``unserved`` are the errors of pins that no installer can take on the target.
+    Python is inferred. ``unserved`` are the errors of pins that no installer can take on the target. ``warnings`` count too.
     """
 
     environment: Environment
@@ -68,6 +68,7 @@ class Case:
     left_out: frozenset[str] = frozenset()
     one_by_one: bool = False
     part: int | None = None
+    warnings: bool = False
 
     def without_note(self) -> Case:
         """Without the note that uv cannot resolve the file, where that is the answer."""
@@ -201,11 +202,12 @@ def _of_file(
     known, told = _told_of(listing.context, target, options)
     notes = tuple(dict.fromkeys((*listing.notes, *listing.unread, *told)))
     asked = requested_of(target, options)
-    found = installed_by(listing, known, matrix, index, asked)
+    warnings = options.one("level") == "warning"
+    found = installed_by(listing, known, matrix, index, asked, warnings=warnings)
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
-        newer=found.newer, selection=found.selection, left_out=found.left_out, part=part,
+        newer=found.newer, selection=found.selection, left_out=found.left_out, part=part, warnings=warnings,
     )  # fmt: skip
 
 
@@ -213,7 +215,8 @@ def read_again(case: Case, listing: Listing, means: Means) -> Case:
     """The case of an edited file, for the same target: the selection with the most errors, else the same one."""
     listing = with_replaced(one_by_one(listing) if case.one_by_one else listing)
     known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = installed_by(listing, known, means.matrix, lambda: means.index, case.asked_choices, case.selection)
+    index = means.matrix, lambda: means.index
+    found = installed_by(listing, known, *index, case.asked_choices, case.selection, warnings=case.warnings)
     there = {(copy.name, copy.version) for copy in found.environment.distributions or ()}
     told = [f"with {found.selection}" if each == f"with {case.selection}" else each for each in case.told]
     unserved = tuple(each for each in case.unserved if there.issuperset(each.packages.items()))

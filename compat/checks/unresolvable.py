@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compat.checks.choices import Requested
+from compat.checks.choices import Requested, is_union
 from compat.checks.contexts import Contexts
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.selections import decisive_facts, shown_labels
@@ -166,7 +166,8 @@ def _where_installed(finding: Finding, mask: int, contexts: Contexts) -> Iterato
     reached = [(chosen.label, contexts.with_set(number)) for number, chosen in enumerate(contexts.sets)]
     holding = [label for label, reach in reached if reach and not reach & ~mask]
     labels = shown_labels(holding, contexts)
-    if not mask or (labels and all(label.startswith("every") for label in labels)):
+    touched = shown_labels([label for label, reach in reached if reach & mask], contexts)
+    if not mask or any(some and all(map(is_union, some)) for some in (labels, touched)):
         return  # extras and groups need not be installed together
     decisive = () if holding else decisive_facts(contexts.platforms_of(mask), contexts.platforms_of(contexts.all))
     yield replace(finding, verdict="hit" if holding else "possible", missing=decisive, unknown=decisive, selections=labels)

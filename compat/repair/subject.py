@@ -56,12 +56,13 @@ class Installed:
 
 def installed_by(
     listing: Listing, known: Environment, matrix: Matrix, index: Callable[[], Index], asked: Requested | None = None,
-    preferred: str = "",
+    preferred: str = "", *, warnings: bool = False,
 ) -> Installed:  # fmt: skip
     """The environment that a file installs, its direct requirements, and its requirements without a pin.
 
-    Of several selections of extras and groups the one with the most errors is used, of equals the ``preferred`` one, else the
-    default one: what an edited file installs is that of the selection that was fixed.
+    Of several selections of extras and groups the one with the most errors is used, or the most findings if ``warnings`` are
+    fixed as well, of equals the ``preferred`` one, else the default one: what an edited file installs is that of the selection
+    that was fixed.
     :class:`InputError` if the file does not support any known Python.
     """
     asked = asked or Requested()
@@ -72,7 +73,7 @@ def installed_by(
     python, origin, older, newer = _python(listing, contexts, known, index)
     known = replace(known, python=python)
     contexts = Contexts(listing, known, asked)
-    number = _selection(listing, known, matrix, asked, contexts, preferred)
+    number = _selection(listing, known, matrix, asked, contexts, preferred, warnings=warnings)
     place = next((at for at in range(len(contexts.platforms)) if contexts.on_platform(at)), 0)
     chosen = contexts.on_platform(place) & contexts.with_set(number)
     here = [at for at, mask in enumerate(contexts.installed()) if mask & chosen]
@@ -219,13 +220,18 @@ def _target(place: Platform, contexts: Contexts) -> Target:
 
 
 def _selection(
-    listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts, preferred: str
-) -> int:
-    """The number of the selection with the most errors; of equals the preferred one, else the first."""
+    listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts, preferred: str, *,
+    warnings: bool,
+) -> int:  # fmt: skip
+    """The number of the selection with the most errors or pins without a wheel; of equals the preferred one or the first."""
     if len(contexts.sets) < 2:
         return 0
     found, _ = judged_listing(listing, known, matrix, asked)
-    errors = [each for each in found if each.severity == "error" and each.verdict == "hit" and each.selections]
+
+    def counts(each: Finding) -> bool:
+        return each.severity == "error" or (warnings and each.severity == "warning") or each.rule.startswith("wheels-")
+
+    errors = [each for each in found if counts(each) and each.verdict == "hit" and each.selections]
 
     def holds(error: Finding, at: int) -> bool:
         label = contexts.sets[at].label

@@ -224,6 +224,18 @@ def test_pins_of_one_command_that_no_installer_takes_together(commands: list[str
     assert declared == ([] if severity is None else [severity])
 
 
+@pytest.mark.parametrize("python", ["3.12", None])
+def test_lines_of_extras_for_different_machines_need_no_common_version(python: str | None) -> None:
+    text = (
+        '[project]\nname = "job"\nversion = "1"\nrequires-python = ">=3.10"\n[project.optional-dependencies]\n'
+        "cu12 = [\"torch==2.9.0 ; python_version >= '3.10'\"]\ncu13 = [\"torch==2.11.0 ; python_version >= '3.12'\"]\n"
+    )
+    (listing,) = format_of("pyproject.toml", text.encode()).listings("pyproject.toml", text.encode())
+    assert judge(listing, Environment(python=python), Requested()) == ()
+    (both,) = judge(listing, Environment(python=python), Requested(extras=("cu12", "cu13")))
+    assert both.verdict == ("hit" if python else "possible")
+
+
 def refused(extras: str) -> list[tuple[str, tuple[str, ...]]]:
     """The severity and selections of a requirement that pins of a project violate."""
     text = f'[project]\nname = "job"\nversion = "1"\n[project.optional-dependencies]\n{extras}'

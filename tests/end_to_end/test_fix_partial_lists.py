@@ -334,6 +334,30 @@ def test_the_edited_file_is_judged_with_the_extra_that_was_fixed(fix: Run, index
     assert "Nothing to fix" in again.stdout
 
 
+def test_the_extra_with_a_pin_that_has_no_wheel_is_fixed(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """``check`` takes it for a warning, as the pin may be for another Python; for a plan it is an error."""
+    text = '[project]\nname = "job"\nversion = "1"\ndependencies = ["accelerate==1.6.0"]\n[project.optional-dependencies]\nold = ["torch==2.1.2"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    wheels = {
+        each: release(day, wheel_tags=(f"cp{python}-cp{python}-manylinux_2_17_x86_64",), sdist=False)
+        for each, day, python in (("2.1.2", "2023-12-15", "311"), ("2.2.0", "2024-01-30", "312"))
+    }
+    index.add("torch", wheels)
+    job = ("--gpu", "A100:1", "--python-version", "3.12")
+    done = fix("--write", url=index.url, subject=["pyproject.toml"], job=job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "pyproject.toml").read_text() == text.replace("2.1.2", "2.2.0")
+
+
+def test_warnings_of_an_extra_are_fixed_if_asked(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    text = '[project]\nname = "job"\nversion = "1"\ndependencies = ["accelerate==1.6.0"]\n[project.optional-dependencies]\nall = ["trl==0.17.0"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    words = own(tmp_path, BAD_TRL.replace('severity = "error"', 'severity = "warning"'))
+    done = fix("--write", "--level", "warning", *words, url=index.url, subject=["pyproject.toml"], job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "pyproject.toml").read_text() == text.replace("0.17.0", "0.18.0")
+
+
 def test_a_range_decides_the_python_that_it_has_wheels_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """Without a Python of its own, the file is for one with wheels for what it lists."""
     old = release("2025-05-01", "accelerate", wheel_tags=("cp311-cp311-manylinux_2_17_x86_64",))
