@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.model import Distribution, Environment, Finding, Fix
-from compat.tables.declared import Declared, Package, Published, fits, newest_python
+from compat.tables.declared import Declared, Package, Published, newest_python
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
@@ -207,13 +207,13 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
         return
     if python is not None and not is_version(python):
         python = None
-    if system not in (None, *_SYSTEMS) or _offers(release, system, python):
+    if system not in (None, *_SYSTEMS) or release.has_files_for(system, python):
         return
-    no_system = not _offers(release, system, None)
+    no_system = not release.has_files_for(system, None)
     here = _SYSTEMS[system or "linux"] if no_system else f"Python {python}"
     fixes = []
     if not no_system:
-        fitting = [each for each in package.releases if each.yanked is None and _offers(each, system, python)]
+        fitting = [each for each in package.releases if each.yanked is None and each.has_files_for(system, python)]
         above = next((each for each in fitting if key_of(each.version) > key_of(release.version)), None)
         if above is not None:
             fixes.append(upgrade_to(copy.name, above.version, f"the next release with wheels for {here}"))
@@ -244,11 +244,6 @@ def _wheels(copy: Distribution, release: Published, package: Package, environmen
 
 INSTEAD = {("triton", "windows"): "triton-windows"}
 """Distribution and system without wheels → the distribution that others publish for that system."""
-
-
-def _offers(release: Published, system: str | None, python: str | None) -> bool:
-    """Whether a release can be installed for a Python on a system; ``None`` for any."""
-    return not release.wheels or "sdist" in release.wheels or fits(release.wheels, system, python)
 
 
 def _glibc(copy: Distribution, release: Published, package: Package, environment: Environment) -> Iterator[Finding]:

@@ -187,38 +187,42 @@ def unpublished(listing: Listing, known: Environment, asked: Requested) -> Itera
         return
     contexts = None
     for number, entry in enumerate(listing.entries):
-        around = _neighbours(entry.distribution)
-        if around is None:
-            continue
-        contexts = contexts or Contexts(listing, known, asked)
-        name, version = entry.distribution.name, entry.distribution.version
-        before, after = around
-        finding = Finding(
-            rule=f"wheels-{name}", origin="release", effect="install",
-            title=f"{name} {version} was never released",
-            why=f"{before} is followed by {after}: installers find no matching distribution.",
-            packages={name: version},
-            fixes=(downgrade_to(name, before, "the release before it"), upgrade_to(name, after, "the release after it")),
-            evidence=(_RELEASES,), here=f"{name} {version}", location=Location(entry.file or listing.file, entry.line),
-        )  # fmt: skip
-        yield from _where_installed(finding, contexts.installed()[number], contexts)
+        copy = entry.distribution
+        finding = never_released(copy.name, copy.version or "") if _is_of_public_index(copy) else None
+        if finding is not None:
+            contexts = contexts or Contexts(listing, known, asked)
+            found = replace(finding, location=Location(entry.file or listing.file, entry.line))
+            yield from _where_installed(found, contexts.installed()[number], contexts)
 
 
-def _neighbours(copy: Distribution) -> tuple[str, str] | None:
-    """Return the releases before and after a pin that is none itself; ``None`` if it is one, or may become one."""
-    source, version = copy.source, (copy.version or "").partition("+")[0]
-    if source is None or source.kind != "index" or not str(source.details.get("url", INDEX)).startswith(INDEX):
+def _is_of_public_index(copy: Distribution) -> bool:
+    """Whether a file takes it from the default index or from PyTorch's."""
+    source = copy.source
+    return source is not None and source.kind == "index" and str(source.details.get("url", INDEX)).startswith(INDEX)
+
+
+def never_released(name: str, version: str) -> Finding | None:
+    """Return the error about a final release that is not among those of its package; ``None`` if it may still come.
+
+    A local label (``2.6.1+cu124``) does not matter.
+    """
+    package, release = open_declared().package(name), version.partition("+")[0]
+    if package is None or not is_version(release) or not is_final(key_of(release)) or package.place(release) is not None:
         return None
-    package = open_declared().package(copy.name)
-    if package is None or not is_version(version) or not is_final(key_of(version)) or package.place(version) is not None:
+    earlier = [each for each in package.versions if key_of(each) < key_of(release)]
+    if not earlier or len(earlier) == len(package.versions):
         return None
-    before = [each for each in package.versions if key_of(each) < key_of(version)]
-    after = [each for each in package.versions if key_of(each) > key_of(version)]
-    if not before or not after:
+    before, after = earlier[-1], package.versions[len(earlier)]
+    if _series(after) != _series(release) and package.day(package.versions[-1]) - package.day(before) < _SETTLED:
         return None
-    if _series(after[0]) != _series(version) and package.day(package.versions[-1]) - package.day(before[-1]) < _SETTLED:
-        return None
-    return before[-1], after[0]
+    return Finding(
+        rule=f"wheels-{name}", origin="release", effect="install",
+        title=f"{name} {version} was never released",
+        why=f"{before} is followed by {after}: installers find no matching distribution.",
+        packages={name: version},
+        fixes=(downgrade_to(name, before, "the release before it"), upgrade_to(name, after, "the release after it")),
+        evidence=(_RELEASES,), here=f"{name} {version}",
+    )  # fmt: skip
 
 
 def _series(version: str) -> tuple[int, ...]:

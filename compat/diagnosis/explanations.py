@@ -28,11 +28,12 @@ from compat.diagnosis.devices import (
 )
 from compat.diagnosis.failing_lines import explain_failing_line
 from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages, version_of
-from compat.diagnosis.installations import failed_builds, find_missing_file, not_importable, not_offered, violated_requirements
+from compat.diagnosis.installations import find_missing_file, not_importable, violated_requirements
 from compat.diagnosis.interface_errors import between_packages, explain_interface_errors
 from compat.diagnosis.libraries import explain_loader_message
 from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extension, packages_in
 from compat.diagnosis.missing_packages import asked_for
+from compat.diagnosis.missing_wheels import failed_builds, not_offered
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
 from compat.diagnosis.python_messages import with_call
 from compat.diagnosis.resolver_messages import explain_resolver_messages

@@ -1,6 +1,4 @@
-"""Installations that are incomplete, hidden by a file of the user, do not load, or are built from source because no wheel fits.
-
-A compiler's error is about a missing tool or a header; the cause is a Python or a system that is newer than the release.
+"""Installations that are incomplete, hidden by a file of the user, or do not load.
 
 ``datasets.py`` next to the script is found before the installed datasets. Errors show it by the place of the module that lacks
 a name, by a frame in such a file that an import leads to, or because Python itself says so.
@@ -15,14 +13,11 @@ from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
 from compat.checks.fix_commands import by_pip
-from compat.checks.installation import INSTEAD
 from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
-from compat.model import Finding, Fix, normalized
+from compat.model import Finding, Fix
 from compat.records import replace
 from compat.rules.facts import Facts
-from compat.tables.declared import Declared, Run, fits, newest_python, open_wheels
-from compat.versions import is_version, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -140,147 +135,6 @@ def violated_requirements(errors: Sequence[RaisedError], text: str, derived: Seq
         for each in derived
         if each.origin == "metadata" and each.verdict == "hit" and all(each.packages.values())
         if failed & each.packages.keys() and each.packages.keys() <= failed | words
-    )
-
-
-_NAME = r"[A-Za-z][\w.-]{0,60}?"
-_VERSION = r"\d[\w.]{0,30}?"
-_NAMED = re.compile(
-    rf"(?:Failed building wheel for|Could not build wheels for|Failed to (?:download and )?build:?) [`']?(?P<name>{_NAME})"
-    rf"(?:==(?P<version>{_VERSION}))?(?=[`',\s]|$)"
-    rf"|Building wheel for (?P<name_2>{_NAME}) \([^)\n]{{1,40}}\)[ .:]{{1,6}}(?:error|finished with status 'error')",
-    re.MULTILINE,
-)
-_PREPARING = re.compile(
-    r"(?:Getting requirements to build wheel|Preparing metadata|python setup\.py egg_info)[^\n]{0,60}(?:error|did not run)"
-    r"|metadata-generation-failed"
-)
-_SOURCE = re.compile(
-    rf"\b(?:Downloading|Using cached|Collecting)[ \t]+\S{{0,200}}?(?P<name>{_NAME})-(?P<version>{_VERSION})\.(?:tar\.gz|zip)"
-)
-_COLLECTING = re.compile(
-    rf"^[ \t]{{0,40}}Collecting (?P<name>{_NAME})(?:==(?P<version>{_VERSION}))?(?=[\s\[(<>=!~;]|$)", re.MULTILINE
-)
-_HINTS = (
-    "building wheel",
-    "Building wheel",
-    "build wheel",
-    "Failed to build",
-    "Failed to download and build",
-    "metadata-gen",
-    "egg_info",
-)
-_NOT_FOUND = re.compile(rf"No matching distribution found for (?P<name>{_NAME})(?:\[[\w,-]{{1,60}}\])?(?=[\s,;<>=!~]|$)")
-SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
-TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
-
-
-def failed_builds(text: str, facts: Facts) -> list[Finding]:
-    """Return a finding for each package that is built, and fails to be, because its release has no wheel for this Python."""
-    if not any(hint in text for hint in _HINTS):
-        return []
-    python, system = facts.value("python"), facts.value("os")
-    python = python if isinstance(python, str) and is_version(python) else None
-    system = "darwin" if system == "macos" else system if isinstance(system, str) else None
-    if python is None or system not in (None, *SYSTEMS):
-        return []
-    found = {}
-    for name, stated in _built(text):
-        version = stated or version_of(name, facts)
-        if name not in found and (finding := _without_wheel(name, version, python, system)) is not None:
-            found[name] = finding
-    return list(found.values())
-
-
-def not_offered(text: str, facts: Facts) -> list[Finding]:
-    """Return a finding for each package that an installer does not find because no release has wheels for this system."""
-    system = facts.value("os")
-    system = "darwin" if system == "macos" else system
-    if system not in SYSTEMS or "No matching distribution" not in text:
-        return []
-    names = dict.fromkeys(normalized(each["name"]) for each in _NOT_FOUND.finditer(text))
-    return [finding for name in names if (finding := of_other_systems(name, str(system))) is not None]
-
-
-def of_other_systems(name: str, system: str) -> Finding | None:
-    runs = runs_of(name)
-    others = [title for each, title in SYSTEMS.items() if any(fits(run.wheels, each, None) for run in runs)]
-    if not others or any(fits(run.wheels, system, None) or "sdist" in run.wheels.split() for run in runs):
-        return None
-    instead = INSTEAD.get((name, system))
-    fixes = [Fix("config", text=f"use {' or '.join(others)}{' (WSL 2)' if system == 'windows' and 'Linux' in others else ''}")]
-    if instead is not None:
-        text = f"third-party builds of {name} for {SYSTEMS[system]}"
-        fixes.insert(0, by_pip("pin", instead, None, text))
-    return Finding(
-        rule=f"wheels-{name}",
-        origin="release",
-        effect="install",
-        title=f"No release of {name} has a wheel for {SYSTEMS[system]}",
-        why=f"The index has wheels for {' and '.join(others)}, and no source that installers could build.",
-        packages={name: None},
-        facts=("os",),
-        fixes=tuple(fixes),
-        evidence=(TAGS,),
-        here=f"the installation of {name}",
-    )
-
-
-def _built(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the packages whose build fails, with the version if the text has it."""
-    sources = {normalized(each["name"]): each["version"] for each in _SOURCE.finditer(text)}
-    for each in _NAMED.finditer(text):
-        name = normalized(each["name"] or each["name_2"])
-        yield name, each["version"] or sources.get(name)
-    for preparing in _PREPARING.finditer(text):
-        before = [*_COLLECTING.finditer(text, 0, preparing.start())]
-        if before:
-            name = normalized(before[-1]["name"])
-            yield name, before[-1]["version"] or sources.get(name)
-
-
-def runs_of(name: str) -> Sequence[Run]:
-    """Return the wheels of the releases of a package; of those that have some everywhere, nothing is known."""
-    if (known := open_wheels().get(name)) is not None:
-        return known
-    package = Declared().package(name)
-    releases = package.releases if package is not None else ()
-    return [Run(each.version, each.version, each.wheels) for each in releases if each.wheels and each.yanked is None]
-
-
-def _without_wheel(name: str, version: str | None, python: str, system: str | None) -> Finding | None:
-    runs = runs_of(name)
-    here = version if version is not None and is_version(version) else None
-    fitting = [run for run in runs if fits(run.wheels, system, python)]
-    own = next((run for run in runs if here and key_of(run.first) <= key_of(here) <= key_of(run.last)), None)
-    if not fitting or (here is None and fitting == runs) or (here is not None and (own is None or own in fitting)):
-        return None
-    short = ".".join(python.split(".")[:2])
-    on = f"Python {short}" + (f" on {SYSTEMS[system]}" if system is not None else "")
-    first = next((run.first for run in fitting if here is None or key_of(run.first) > key_of(here)), None)
-    fixes = []
-    if first is not None:
-        spec = f">={first}"
-        text = f"the first release with a wheel for {on}"
-        fixes.append(by_pip("upgrade", name, spec, text))
-    if own is not None and fits(own.wheels, system, None):
-        newest = newest_python(own.wheels, system)
-        command = f"uv venv --python {newest}"
-        fixes.append(Fix("config", text=f"use Python {newest}, the newest one with wheels", command=command))
-    which = f"{name} {here}" if here is not None else f"{name} before {first}"
-    return Finding(
-        rule=f"wheels-{name}",
-        origin="release",
-        verdict="hit" if here is not None else "possible",
-        effect="install",
-        title=f"{which} has no wheel for {on}, and building it fails",
-        why="Without a matching wheel, installers compile the source, which needs the project's compilers and libraries. "
-        "Compiler errors are only a consequence.",
-        packages={name: here},
-        facts=("python",),
-        fixes=tuple(fixes),
-        evidence=(TAGS,),
-        here=f"the build of {name}",
     )
 
 

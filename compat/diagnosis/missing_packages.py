@@ -21,8 +21,9 @@ from compat.diagnosis.frame_packages import (
     package_of,
     version_of,
 )
-from compat.diagnosis.installations import DEPENDENCIES, SYSTEMS, of_other_systems
+from compat.diagnosis.installations import DEPENDENCIES
 from compat.diagnosis.loader import EXTENSIONS
+from compat.diagnosis.missing_wheels import SYSTEMS, of_other_systems
 from compat.diagnosis.stated import installs_in
 from compat.model import Finding, Fix, normalized
 from compat.records import replace

@@ -12,8 +12,9 @@ from itertools import combinations
 from packaging.version import Version
 
 from compat.checks import derived_findings
+from compat.checks.unresolvable import never_released
 from compat.diagnosis.frame_packages import version_of
-from compat.diagnosis.installations import SYSTEMS, TAGS, of_other_systems, runs_of
+from compat.diagnosis.missing_wheels import SYSTEMS, TAGS, of_other_systems, runs_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
@@ -53,7 +54,7 @@ def explain_resolver_messages(text: str, facts: Facts) -> list[Finding]:
         return []
     found: dict[str, Finding] = {}
     text = without_markers(unwrapped(text))
-    for read in (_unfit, _unknown, _prereleases, _other_index, _pythons, _conflicts):
+    for read in (_unfit, _unknown, _prereleases, _unpublished, _other_index, _pythons, _conflicts):
         for finding in read(text, facts):
             found.setdefault(finding.rule, finding)
     return list(found.values())
@@ -221,6 +222,11 @@ def _prereleases(text: str, facts: Facts) -> Iterator[Finding]:
             ],
             evidence=f"{_UV}resolution/#pre-release-handling",
         )
+
+
+def _unpublished(text: str, facts: Facts) -> Iterator[Finding]:
+    pins = ((normalized(match["name"]), match["version"]) for match in _NO_VERSION.finditer(text))
+    return (finding for pin in pins if (finding := never_released(*pin)) is not None)
 
 
 def _other_index(text: str, facts: Facts) -> Iterator[Finding]:

@@ -47,6 +47,10 @@ class Published:
         """Whether installers take it without being asked for it: not yanked, and for this Python (``None``: any)."""
         return self.yanked is None and self.supports(python)
 
+    def has_files_for(self, system: str | None, python: str | None) -> bool:
+        """Whether it has a wheel for a Python on a system (``None``: any), or a source distribution."""
+        return not self.wheels or "sdist" in self.wheels.split(" ") or fits(self.wheels, system, python)
+
     def supports(self, python: str | None) -> bool:
         """Whether its Requires-Python accepts this Python (``None``: any)."""
         return python is None or self.pythons is None or contains(self.pythons, key_of(python))

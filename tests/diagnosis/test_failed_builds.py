@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.model import Distribution, Environment
+from compat.model import Distribution, Environment, Finding
 from tests.diagnosis.test_symptoms import said
 
 PIP = """Collecting sentencepiece{pin}
@@ -102,3 +102,75 @@ def test_a_package_without_wheels_for_the_system() -> None:
     assert [(fix.kind, fix.package) for fix in finding.fixes] == [("pin", "triton-windows"), ("config", None)]
     for text in ("triton==99", "xformers==99", "no-such-package"):  # another finding: this release, this Python
         assert [each.rule for each in said(PIP_WINDOWS.format(text), on("3.11"))] == ["symptom-no-such-release"]
+
+
+OLD_TORCH = "1.13.0, 1.13.1, 2.0.0, 2.0.1, 2.1.0, 2.1.1, 2.1.2, 2.2.0, 2.2.1, 2.2.2, 2.3.0, 2.3.1, 2.4.0, 2.4.1, 2.5.0, 2.5.1, 2.6.0, 2.7.0"
+
+
+def refused(requirement: str, offered: str, environment: Environment | None = None) -> Finding:
+    text = (
+        f"ERROR: Could not find a version that satisfies the requirement {requirement} (from versions: {offered})\n"
+        f"ERROR: No matching distribution found for {requirement}\n"
+    )
+    return said(text, environment or Environment())[0]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "offered", "title", "fixes"),
+    [
+        # the versions that are offered tell the Python
+        (
+            "torch==2.0.1", "2.5.0, 2.5.1, 2.6.0", "torch 2.0.1 is not available for Python 3.13",
+            ['pip install "torch>=2.5.0"', "uv venv --python 3.11"],
+        ),
+        (
+            "torch==1.12.1 (from unsloth)", "2.2.0, 2.2.1, 2.2.2, 2.3.0, 2.3.1, 2.4.0", "torch 1.12.1 is not available for Python 3.12",
+            ['pip install "torch>=2.2.0"', None],
+        ),
+        ("torch==2.9.0", OLD_TORCH, "torch 2.9.0 is not available for Python 3.9", ["uv venv --python 3.12", 'pip install "torch==2.8.0"']),
+        (
+            "transformers>=5", "4.46.0, 4.46.1, 4.46.2, 4.46.3", "transformers>=5 is not available for Python 3.8",
+            ["uv venv --python 3.12", 'pip install "transformers==4.46.3"'],
+        ),
+        # or the system
+        ("bitsandbytes>=0.43", "0.41.0, 0.42.0", "bitsandbytes>=0.43 is not available for macOS", [None, 'pip install "bitsandbytes==0.42.0"']),
+        ("torch==2.6.1", "2.5.1, 2.6.0, 2.7.0", "torch 2.6.1 was never released", ['pip install "torch==2.6.0"', 'pip install "torch>=2.7.0"']),
+        (
+            "torch==2.3.0+cu121", "2.2.0, 2.3.0", "torch 2.3.0+cu121 is only on the index for cu121",
+            ['pip install "torch==2.3.0+cu121" --index-url https://download.pytorch.org/whl/cu121'],
+        ),
+        (
+            "torch==2.4.0+cu117", "2.4.0", "torch 2.4.0 was not built for CUDA 11.7",
+            [f'pip install "torch==2.4.0+{label}" --index-url https://download.pytorch.org/whl/{label}' for label in ("cu124", "cu121", "cu118")],
+        ),
+    ],
+)  # fmt: skip
+def test_why_pip_finds_nothing(requirement: str, offered: str, title: str, fixes: list[str | None]) -> None:
+    finding = refused(requirement, offered)
+    assert (finding.title, finding.verdict, finding.severity) == (title, "hit", "error")
+    assert [fix.command for fix in finding.fixes] == fixes
+
+
+def test_the_python_of_the_environment_decides() -> None:
+    finding = refused("torch==2.1.0", "none", on("3.12"))
+    assert (finding.title, finding.verdict) == ("torch 2.1.0 is not available for Python 3.12", "hit")
+    assert refused("torch==2.1.0", "none").verdict == "possible"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "offered", "python"),
+    [
+        ("torch==2.6.0", "2.5.1", "3.12"),  # it has a wheel: the index lacks it
+        ("requests==2.32.0", "none", None),  # for every Python: no connection
+        ("no-such-package==1", "none", "3.12"),
+        ("torch>=99", "2.6.0", "3.12"),
+        ("torch==2.3.0", "2.2.0, 2.2.1, 2.2.2", None),  # an Intel Mac; the table does not tell machines apart
+    ],
+)
+def test_what_the_recorded_releases_do_not_explain(requirement: str, offered: str, python: str | None) -> None:
+    assert refused(requirement, offered, on(python) if python else None).rule == "symptom-no-such-release"
+
+
+def test_uv_on_a_release_that_was_never_published() -> None:
+    text = "  × No solution found when resolving dependencies:\n  ╰─▶ Because there is no version of torch==2.6.1 and you require torch==2.6.1, we can conclude that your requirements are unsatisfiable.\n"
+    assert said(text)[0].title == "torch 2.6.1 was never released"
