@@ -165,7 +165,8 @@ def moved_listing(listing: Listing, changes: Iterable[Change]) -> Listing:
     by_name = {each.name: each for each in changes}
     entries = tuple(replace(each, distribution=_as_changed(each.distribution, by_name)) for each in listing.entries)
     gone = {at for at, each in enumerate(entries) if (moved := by_name.get(each.distribution.name)) and moved.after is None}
-    added = {each.name for each in by_name.values() if each.before is None and each.after is not None}
+    there = {each.distribution.name for each in entries}  # a bound on what others require is new, too
+    added = {n for n, each in by_name.items() if each.after is not None and (each.before is None or n not in there)}
     here = [
         at for at, each in enumerate(entries) if each.distribution.name in added
     ]  # entries that so far apply to other selections

@@ -73,7 +73,7 @@ def installed_by(
     python, origin, older, newer = _python(listing, contexts, known, index)
     known = replace(known, python=python)
     contexts = Contexts(listing, known, asked)
-    number = _selection(listing, known, matrix, asked, contexts, preferred, warnings=warnings)
+    number = _selection(listing, known, matrix, asked, contexts, preferred, warnings=warnings, wheels=not origin)
     place = next((at for at in range(len(contexts.platforms)) if contexts.on_platform(at)), 0)
     chosen = contexts.on_platform(place) & contexts.with_set(number)
     here = [at for at, mask in enumerate(contexts.installed()) if mask & chosen]
@@ -221,15 +221,20 @@ def _target(place: Platform, contexts: Contexts) -> Target:
 
 def _selection(
     listing: Listing, known: Environment, matrix: Matrix, asked: Requested, contexts: Contexts, preferred: str, *,
-    warnings: bool,
+    warnings: bool, wheels: bool,
 ) -> int:  # fmt: skip
-    """The number of the selection with the most errors or pins without a wheel; of equals the preferred one or the first."""
+    """The number of the selection with the most errors; of equals the preferred one, else the first.
+
+    ``warnings`` count as well, and ``wheels`` that are missing, if the Python is stated: for an inferred one, others are tried.
+    """
     if len(contexts.sets) < 2:
         return 0
     found, _ = judged_listing(listing, known, matrix, asked)
 
     def counts(each: Finding) -> bool:
-        return each.severity == "error" or (warnings and each.severity == "warning") or each.rule.startswith("wheels-")
+        if each.rule.startswith("wheels-"):
+            return wheels
+        return each.severity == "error" or (warnings and each.severity == "warning")
 
     errors = [each for each in found if counts(each) and each.verdict == "hit" and each.selections]
 

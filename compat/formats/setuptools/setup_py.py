@@ -170,10 +170,10 @@ class _Project:
         """Return the insertion of a requirement at the end of the list of ``install_requires``; ``None`` if there is none."""
         items = self._install_requires()
         spans = [self._positions.span(each) for each in items]
-        if not items or self.text[spans[-1][0]] not in "'\"" or change.is_direct_url:
+        if not items or change.is_direct_url:
             return None
         start, end = spans[-1]
-        quote = self.text[start]
+        quote = "'" if self.text[start] == "'" else '"'  # an item may be computed: deps["trl"]
         new = f"{quote}{requirement_for(change)}{quote}"
         line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         if line.strip():

@@ -59,6 +59,9 @@ def test_a_new_requirement_goes_to_the_end_of_the_list(tmp_path: Path) -> None:
     assert after == SETUP_PY.replace("        'numpy<2'\n", "        'numpy<2',\n        'accelerate==1.2.1'\n")
     one_line = "from setuptools import setup\nreqs = ['torch']\nsetup(install_requires=reqs)\n"
     assert "reqs = ['torch', 'accelerate==1.2.1']\n" in edited(tmp_path, "setup.py", one_line, change)
+    looked_up = "from setuptools import setup\ndeps = {'torch': 'torch==2.2.0'}\nreqs = [\n    deps['torch'],  # why\n]\nsetup(install_requires=reqs)\n"
+    after = edited(tmp_path, "setup.py", looked_up, change)
+    assert after == looked_up.replace("  # why\n", '  # why\n    "accelerate==1.2.1",\n')
     after = edited(tmp_path, "setup.cfg", SETUP_CFG, change)
     assert "    transformers == 4.40.1  # pinned\n    accelerate==1.2.1\nzip_safe" in after
 
