@@ -15,13 +15,13 @@ from time import monotonic
 
 from compat.api.case import Case, environments_in
 from compat.api.commands import Options
+from compat.api.conda import from_conda_forge
 from compat.api.edited import Written, as_written, is_lockable, with_lock, written_for
 from compat.api.obstacles import (
     Settled,
     contradictory_lines,
     drop_contradicting_lines,
     for_newer_pythons,
-    from_conda_forge,
     on_another_image,
     on_newer_pythons_of,
 )
@@ -38,7 +38,7 @@ from compat.index import Index
 from compat.index.metadata import File
 from compat.model import Finding, of_no_index
 from compat.records import record, replace
-from compat.repair.plan import Plan, cost_of, key_of
+from compat.repair.plan import Plan, cost_of, joined, key_of
 from compat.repair.planner import Planner
 from compat.repair.problem import Policy, family
 from compat.repair.verify import NOT_FOUND, Checks, Verified
@@ -305,39 +305,6 @@ def _left(plan: Plan, new: tuple[Finding, ...], planner: Planner) -> Plan:
 def _caused(plan: Plan, new: Iterable[Finding]) -> bool:
     """Whether one of these errors, which were not there before, is about a package that the plan changes."""
     return any(change.name in each.packages for each in new for change in plan.changes)
-
-
-def joined(plan: Plan, more: Plan) -> Plan:
-    """Merge two plans, the second for what the first leaves."""
-    changes = {each.name: each for each in plan.changes}
-    for each in more.changes:
-        before = changes.get(each.name)
-        changes[each.name] = each if before is None else replace(each, before=before.before, before_source=before.before_source)
-    joined = tuple(changes[name] for name in sorted(changes))
-    source, steps = (plan.cost.get(each, 0) + more.cost.get(each, 0) for each in ("source", "steps"))
-    cost = cost_of(joined, errors=more.cost.get("errors", 0), source=source, steps=steps)
-    return replace(
-        plan, changes=joined, cost=cost, proven=plan.proven and more.proven,
-        verified=_both(plan.verified, more.verified), left=(*plan.left, *more.left), unread={**plan.unread, **more.unread},
-        narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
-        chosen={**plan.chosen, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
-        rebuilt=plan.rebuilt or more.rebuilt, subjects=plan.subjects | more.subjects,
-    )  # fmt: skip
-
-
-def _named(plan: Plan, more: Plan) -> frozenset[str]:
-    """Packages that at least one of two plans changes explicitly, not only as a consequence."""
-    return frozenset(each.name for each in plan.changes if each.name not in plan.along) | frozenset(
-        each.name for each in more.changes if each.name not in more.along
-    )
-
-
-def _both(one: Verified | None, two: Verified | None) -> Verified | None:
-    if one is None or two is None:
-        return one or two
-    uv = None if None in (one.uv, two.uv) else one.uv and two.uv
-    installs = None if None in (one.installs, two.installs) else one.installs and two.installs
-    return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)
 
 
 _MOST = 50

@@ -1,5 +1,5 @@
 """What ``fix`` does where a file cannot be planned as it is: lines that contradict each other, a Python that is too old for the
-releases that fix an error, torch from conda's channel, which ended, and errors in an image that the file names.
+releases that fix an error, and errors in an image that the file names.
 
 Of contradicting lines one is kept, that with which uv resolves the file and the fewest errors remain. The newest Python that
 the pins have wheels for may be so old that no release for it works on the target's GPU: an expert moves the pins that keep it
@@ -9,31 +9,30 @@ comes first; what then remains is planned for as usual.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, product
 
 from compat.api.case import Case, environments_in, part_of, read_again
+from compat.api.conda import newer_pythons_of
 from compat.api.planning import planner_of
 from compat.api.resolution import complete_case, original_case
 from compat.checks.choices import Requested
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import own_image_of
-from compat.checks.torch_variants import ELSEWHERE, LAST, is_of_channel
 from compat.checks.unresolvable import Contradiction, contradictions
+from compat.errors import InputError
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.docker.image_names import image_names, with_image
 from compat.formats.edit.changes import Change
+from compat.formats.edit.dispatch import edits_for
 from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import Entry, Listing
 from compat.formats.registry import format_of, read_content
 from compat.formats.requirements.edit import edit_to_one
-from compat.model import Distribution, Environment, Finding, Source
+from compat.model import Environment, Finding, Source
 from compat.records import record, replace
-from compat.repair.plan import Plan
 from compat.repair.planner import Planner
-from compat.repair.problem import BESIDE
 from compat.tables.linked import series_of
 from compat.versions import key_of
 
@@ -178,94 +177,6 @@ def for_newer_pythons(
         yield replace(after, notes=(note, *after.notes)), planner_of(after, planner.problem.policy, planner.means, keep)
 
 
-_FORGE = "conda-forge"
-_CUDA_OF_FORGE = "12.9"
-"""The CUDA 12 of its builds of torch 2.8 to 2.13 (``.ci_support`` of its pytorch-cpu-feedstock, read on 2026-11-30)."""
-_EDITED = ("environment.yml", "pixi.toml", "shell", "dockerfile")
-"""Kinds of files whose conda packages are edited."""
-_OF_CHANNEL = ("pytorch-cuda", "pytorch-mutex", "torchtriton")
-"""Packages of the channel that only its own builds of torch take."""
-
-
-def from_conda_forge(plan: Plan, case: Case) -> Plan:
-    """The plan that takes torch and its companions from conda-forge, if it is past the end of the channel; refused for a file
-    that pins every build."""
-    copies = {copy.name: copy for copy in case.environment.distributions or () if copy.source and copy.source.kind == "conda"}
-    torch = next((each for each in plan.changes if each.name == "torch" and each.name in copies), None)
-    if torch is None or torch.after is None or key_of(torch.after) <= key_of(LAST) or not _is_of_channel(copies["torch"]):
-        return plan
-    if case.listing is not None and case.listing.kind == "environment.yml" and case.listing.complete and _has_pip(case):
-        return _by_pip(plan, torch, copies)
-    if case.listing is None or case.listing.kind not in _EDITED or (case.whole and case.listing.complete):
-        refused = f"conda's pytorch channel ended with {LAST}, and this file pins every build: take pytorch from {_FORGE}"
-        return replace(plan, refused=plan.refused or refused)
-    why = f"conda's pytorch channel ended with {LAST}: torch {torch.after} is from {_FORGE}"
-    moved = tuple(_moved(each) if each.name in copies else each for each in plan.changes)
-    gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
-    told = f"from {_FORGE}, not checked: it is for CUDA {_CUDA_OF_FORGE}; move what is pinned for another one by hand"
-    toolkit = (_on_cuda(each) for each in copies.values() if _is_on_other_cuda(each))
-    changes = tuple(sorted((*moved, *gone, *toolkit), key=lambda each: each.name))
-    return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
-
-
-def _has_pip(case: Case) -> bool:
-    """Whether a conda environment has pip: it lists it, or something that pip installs."""
-    copies = case.environment.distributions or ()
-    return any(copy.name == "pip" or copy.source is None or copy.source.kind != "conda" for copy in copies)
-
-
-def _by_pip(plan: Plan, torch: Change, copies: Mapping[str, Distribution]) -> Plan:
-    """The plan that takes torch and its companions as wheels, in a file that pins the build of every package.
-
-    conda-forge's builds need others of most of these; wheels bring their own CUDA.
-    """
-    why = f"torch {torch.after} is installed by pip: conda's pytorch channel ended with {LAST}"
-    wheels = {"torch", *BESIDE}
-    moved = tuple(
-        replace(each, source=Source("index"), before_source=copies[each.name].source)
-        if each.name in wheels and each.name in copies and each.after
-        else each
-        for each in plan.changes
-    )
-    gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
-    told = "its wheel, in place of conda's build: remove packages of conda that require pytorch by hand"
-    changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))
-    return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
-
-
-def _is_of_channel(copy: Distribution) -> bool:
-    """Whether it is, or may be, from the channel ``pytorch``."""
-    details = copy.source.details if copy.source is not None else {}
-    return is_of_channel(copy) or not details.get("channel")
-
-
-def _moved(change: Change) -> Change:
-    """A conda package of the plan, from conda-forge; its builds of torch for CUDA are preferred to those for the CPU."""
-    if change.after is None or change.name not in ("torch", *BESIDE):
-        return change
-    variant = {"variant": "cuda*"} if change.name == "torch" else {}
-    return replace(change, source=Source("conda", {"channel": _FORGE, **variant}))
-
-
-def _gone(copy: Distribution, why: str) -> Change:
-    return Change(copy.name, _pin_of(copy), None, why=why, before_source=copy.source)
-
-
-def _pin_of(copy: Distribution) -> str:
-    return copy.version or (copy.specifier or "").removeprefix("==").removesuffix(".*")
-
-
-def _is_on_other_cuda(copy: Distribution) -> bool:
-    """Whether a package of the CUDA toolkit is of another series of CUDA 12, which those builds exclude."""
-    of_toolkit = copy.name == "cuda" or copy.name.startswith("cuda-")
-    return of_toolkit and re.fullmatch(r"12\.\d{1,2}", _pin_of(copy)) is not None and _pin_of(copy) != _CUDA_OF_FORGE
-
-
-def _on_cuda(copy: Distribution) -> Change:
-    why = f"{_FORGE}'s builds of torch from {ELSEWHERE} on are for CUDA {_CUDA_OF_FORGE}"
-    return Change(copy.name, _pin_of(copy), _CUDA_OF_FORGE, direct=True, why=why, before_source=copy.source)
-
-
 def on_another_image(case: Case, planner: Planner) -> Settled | None:
     """The file of a case with the nearest tag of its image that has fewer errors; ``None`` if none is known to have."""
     copies = case.environment.distributions or ()
@@ -289,10 +200,20 @@ def on_another_image(case: Case, planner: Planner) -> Settled | None:
 
 
 def on_newer_pythons_of(case: Case, planner: Planner, left: Sequence[Finding]) -> Iterator[Settled]:
-    """The file of a case on images with newer Pythons, the nearest first: with fewer errors, unless a plan ``left`` some."""
+    """The file of a case on images or in conda environments with newer Pythons, the nearest first: with fewer errors, unless a
+    plan ``left`` some."""
     if case.file is None or case.environment.python is None or planner.means.is_late():
         return
     here = series_of(case.environment.python)
+    lacking = "; ".join(planner.for_other_pythons(left))
+    for changes in islice(newer_pythons_of(case.listing, here) if case.listing else (), _MOST_PYTHONS):
+        try:
+            edits = edits_for(case.file, changes)
+        except InputError:  # written in a way that is not edited
+            return
+        found = _settled(case, planner, edits, replace(changes[0], why=lacking), left)
+        if found is not None:
+            yield found
     names = image_names(case.file, read_content(case.file), dockerfile=_is_dockerfile(case))
     for image in dict.fromkeys(each.text for each in names):
         if series_of(python_of(image) or "") != here:
@@ -327,26 +248,38 @@ def _on_tag(
     edits = tuple(_with_image(case, image, better))
     if not edits:
         return None
+    name, tag = name_and_tag(image)
+    change = Change(
+        name, tag, name_and_tag(better)[1], source=Source("image", {"image": better}), direct=True,
+        why=f"{name_and_tag(better)[1]} {difference}", before_source=Source("image", {"image": image}),
+    )  # fmt: skip
+    return _settled(case, planner, edits, change, unfixed)
+
+
+def _settled(
+    case: Case, planner: Planner, edits: tuple[Edit, ...], change: Change, unfixed: Sequence[Finding]
+) -> Settled | None:  # fmt: skip
+    """The file with the edits that make a change of an image or of Python, as :func:`_on_tag`."""
+    assert case.file is not None
     with as_if_written(edits):
         listing = part_of(case, environments_in(case.file))
         if listing is None:
             return None
         bare = _on(listing.context, original_case(case))
-        again = complete_case(read_again(bare, listing, planner.means), planner.means)
+        if not change.is_image:
+            told = (f"Python {change.after}", *bare.told[1:])
+            bare = replace(bare, environment=replace(bare.environment, python=change.after), told=told)
+        again = read_again(bare, listing, planner.means)
+        again = again if again.whole else complete_case(again, planner.means)
         problem = planner.problem
         rest = planner_of(again, problem.policy, planner.means, [need.text for need in problem.keep])
     left = {(each.rule, *sorted(each.packages)) for each in rest.errors}
     gone = tuple(each for each in planner.errors if (each.rule, *sorted(each.packages)) not in left)
     if not unfixed and (not gone or len(rest.errors) >= len(planner.errors)):
         return None
-    name, tag = name_and_tag(image)
     cause = (*unfixed, *gone)[0]
-    why = f"{cause.title} ({cause.rule}); {name_and_tag(better)[1]} {difference}"
-    change = Change(
-        name, tag, name_and_tag(better)[1], source=Source("image", {"image": better}), direct=True,
-        why=why, before_source=Source("image", {"image": image}),
-    )  # fmt: skip
-    return Settled(gone, (change,), edits, again, rest)
+    why = "; ".join(filter(None, (f"{cause.title} ({cause.rule})", change.why)))
+    return Settled(gone, (replace(change, why=why),), edits, again, rest)
 
 
 def _with_image(case: Case, image: str, better: str) -> Iterator[Edit]:

@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from compat.formats.edit.changes import Change
 from compat.model import EMPTY, Finding, Fix
-from compat.records import record
+from compat.records import record, replace
 from compat.repair.candidates import Release
 from compat.repair.explain import Contrast
 from compat.repair.problem import family, moves_major
@@ -138,3 +138,39 @@ def _source(change: Change) -> dict[str, object]:
         return {"source": "index"}
     details = change.source.details
     return {"source": change.source.kind, **{key: details[key] for key in ("url", "commit", "build") if key in details}}
+
+
+def joined(plan: Plan, more: Plan) -> Plan:
+    """Merge two plans, the second for what the first leaves."""
+    changes = {each.name: each for each in plan.changes}
+    for each in more.changes:
+        before = changes.get(each.name)
+        changes[each.name] = each if before is None else replace(each, before=before.before, before_source=before.before_source)
+    joined = tuple(changes[name] for name in sorted(changes))
+    # what another torch brings along takes the place of what the first one did
+    kept = {name: each for name, each in plan.chosen.items() if family(name) != "torch" or "torch" not in more.chosen}
+    source, steps = (plan.cost.get(each, 0) + more.cost.get(each, 0) for each in ("source", "steps"))
+    cost = cost_of(joined, errors=more.cost.get("errors", 0), source=source, steps=steps)
+    return replace(
+        plan, changes=joined, cost=cost, proven=plan.proven and more.proven,
+        verified=_both(plan.verified, more.verified), unread={**plan.unread, **more.unread},
+        left=tuple({key_of(each): each for each in (*plan.left, *more.left)}.values()),  # planned for again, and left again
+        narrowed={**plan.narrowed, **more.narrowed}, assumed={**plan.assumed, **more.assumed},
+        chosen={**kept, **more.chosen}, along=(plan.along | more.along) - _named(plan, more), next_best=None,
+        rebuilt=plan.rebuilt or more.rebuilt, subjects=plan.subjects | more.subjects,
+    )  # fmt: skip
+
+
+def _named(plan: Plan, more: Plan) -> frozenset[str]:
+    """Packages that at least one of two plans changes explicitly, not only as a consequence."""
+    return frozenset(each.name for each in plan.changes if each.name not in plan.along) | frozenset(
+        each.name for each in more.changes if each.name not in more.along
+    )
+
+
+def _both(one: Verified | None, two: Verified | None) -> Verified | None:
+    if one is None or two is None:
+        return one or two
+    uv = None if None in (one.uv, two.uv) else one.uv and two.uv
+    installs = None if None in (one.installs, two.installs) else one.installs and two.installs
+    return Verified(one.rules and two.rules, uv, one.why or two.why, tuple({*one.unasked, *two.unasked}), installs)

@@ -72,6 +72,28 @@ def test_every_build_pinned_takes_the_wheels(fix: Run, index: IndexServer, tmp_p
     assert "PIP_NO_BUILD_ISOLATION" not in done.stdout
 
 
+@pytest.mark.parametrize("python", ["=3.8.18=h955ad1f_0", "=3.8"])
+def test_python_moves_if_only_releases_for_a_newer_one_have_code(
+    fix: Run, index: IndexServer, tmp_path: Path, python: str
+) -> None:
+    """As the tag of an image does; what conda built for the old Python keeps its version and loses its build."""
+    for_38, for_39 = (
+        release("2025-01-01", requires_python=f">=3.{each}", wheel_tags=(f"cp3{each}-cp3{each}-manylinux_2_17_x86_64",))
+        for each in "89"
+    )
+    index.add("torch", {"2.4.0": for_38, "2.8.0": for_39})
+    lines = ["dependencies:", "  - pip=23.3.1=py38h06a4308_0", f"  - python{python}", "  - zlib=1.2.13=h5eee18b_0", "  - pip:"]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, "    - torch==2.4.0", ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = " ".join(done.stdout.split())
+    assert "target Python 3.9;" in text
+    assert "torch 2.6.0 and later have no wheel for Python 3.8" in text
+    assert "uv cannot resolve" not in text
+    assert file.read_text() == "\n".join([lines[0], "  - pip=23.3.1", "  - python=3.9", *lines[3:], "    - torch==2.8.0", ""])
+
+
 def test_a_package_of_conda_moves_if_another_needs_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """The error is about transformers alone; the release that fixes it requires newer tokenizers, which are conda's as well."""
     head = "name: job\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n"

@@ -380,7 +380,7 @@ def _python_of_torch(name: str, leading: Sequence[Distribution]) -> str | None:
 _SYSTEMS = ("ubuntu18.04", "ubuntu20.04", "ubuntu22.04", "ubuntu24.04")
 _CUDA_ON = {"ubuntu20.04": "11.0", "ubuntu22.04": "11.7", "ubuntu24.04": "12.6"}
 """The first CUDA with images for a release of Ubuntu."""
-_MOST_PYTHONS = 14
+LAST_PYTHON = 14
 """The last Python 3 that is suggested."""
 
 
@@ -394,7 +394,7 @@ def on_newer_pythons(image: str) -> Iterator[tuple[str, str]]:
         kind = tag.partition("-")[2]
         if kind in ("", "slim", "slim-bookworm", "bookworm", "slim-bullseye", "bullseye"):
             minor = int(python.split(".")[1])
-            for newer in range(minor + 1, _MOST_PYTHONS + 1):
+            for newer in range(minor + 1, LAST_PYTHON + 1):
                 yield with_tag(image, f"3.{newer}" + (f"-{kind}" if kind else "")), f"3.{newer}"
     elif system in _SYSTEMS and name in ("ubuntu", "nvidia/cuda"):
         for other in _SYSTEMS[_SYSTEMS.index(system) + 1 :]:
