@@ -285,6 +285,10 @@ def _advised(
         from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
 
         findings = with_ranked_fixes(findings, environment, matrix, shared)
+    if any(finding.fixes for finding in findings):
+        from compat.checks.side_effects import with_bounds
+
+        findings = with_bounds(findings, environment)
     if findings and any(map(own_image_of, environment.distributions or ())):
         from compat.checks.image_tags import with_image_fixes
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from compat.model import Environment, Finding, Fix
     from compat.rules.compiled import Matrix
+    from compat.versions import Ranges
 
 _MOST_TRIALS = 24
 """Environments checked for one report; the findings are sorted worst first, so the errors get theirs."""
@@ -195,15 +196,19 @@ class _Trials:
         exact = spec.removeprefix("==")
         if exact != spec and is_version(exact):
             return (exact,)
-        package, ranges, python = open_declared().package(name), ranges_of(spec), self._environment.python
+        found = offered(name, ranges_of(spec), self._environment.python)
+        return (found[0], found[-1]) if found else ()
 
-        def fits(version: str) -> bool:
-            each = package.published(version) if package and contains(ranges, key_of(version)) else None
-            return each is not None and each.is_offered(python)
 
-        versions = package.versions if package else []
-        oldest, newest = next(filter(fits, versions), None), next(filter(fits, reversed(versions)), None)
-        return () if oldest is None or newest is None else (oldest, newest)
+def offered(name: str, ranges: Ranges, python: str | None) -> list[str]:
+    """The recorded releases in ranges that installers take for this Python (``None``: any), oldest first."""
+    package = open_declared().package(name)
+
+    def fits(version: str) -> bool:
+        each = package.published(version) if package and contains(ranges, key_of(version)) else None
+        return each is not None and each.is_offered(python)
+
+    return [version for version in (package.versions if package else ()) if fits(version)]
 
 
 def requirements_in(command: str) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from compat.rules.rule import (
     Rule,
 )
 from compat.rules.tasks import KINDS, OFFLINE_TRAINING, ONLINE_TRAINING, kinds_of
+from compat.tables.declared import Package, open_declared
 from compat.versions import Key, contains, key_of, ranges_of
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
@@ -72,6 +73,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_twins(rule, about),
                 *_unsaid(rule),
                 *_fixes(rule, about),
+                *_left_alone(rule),
             )
         )
     ]
@@ -199,6 +201,26 @@ def _fixes(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
                     for other in rivals
                     if severity_of(other, facts) == "error" and verdict_of(other, facts).word == "hit"
                 )
+
+
+def _left_alone(rule: Rule) -> Iterator[str]:
+    """Yield releases that a fix leaves in place but its newest ones refuse: pip then moves them to the newest there is."""
+    declared = open_declared()
+    for fix in rule.fixes:
+        for (name, spec), (mover, moved) in itertools.product(fix.along, fix.packages):
+            left, package = declared.package(normalized(name)), declared.package(normalized(mover))
+            newest = next((each for each in reversed(_finals(package)) if contains(ranges_of(moved), key_of(each))), None)
+            if left is None or package is None or newest is None:
+                continue
+            for asked, ranges, _, extra in package.requirements(package.place(newest) or 0, normalized(name)):
+                inside = (each for each in _finals(left) if contains(ranges_of(spec), key_of(each)))
+                refused = next((each for each in inside if not contains(ranges, key_of(each))), None)
+                if extra is None and refused is not None:
+                    yield f"along leaves {name} {refused}, but {mover} {newest} requires {asked}: narrow the range {spec}"
+
+
+def _finals(package: Package | None) -> list[str]:
+    return [] if package is None else [each for each in package.versions if re.fullmatch(r"[\d.]+", each)]
 
 
 def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Rule]:

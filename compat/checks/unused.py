@@ -32,7 +32,7 @@ _OTHER_LIBRARIES = frozenset((
     "litellm",
 ))  # fmt: skip
 """Packages that transformers, trl, peft, accelerate, vLLM and SGLang do not import."""
-_OF_TRAINING = frozenset(("peft", "trl", "unsloth", "unsloth-zoo"))
+_OF_TRAINING = frozenset(("peft", "trl", "unsloth", "unsloth-zoo", "liger-kernel", "wandb"))
 """Packages that vLLM and SGLang do not import."""
 _QUANTIZERS = {"autoawq": "AWQ", "auto-gptq": "GPTQ", "gptqmodel": "GPTQ or AWQ"}
 """Packages that transformers imports for models that they quantized; where peft does for other models, a rule says so."""

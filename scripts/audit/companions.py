@@ -1,37 +1,39 @@
 """``python -m scripts.audit.companions [RULE…]``: upgrades that break what is usually installed beside the packages of a rule.
 
 pip only looks at the packages that it is asked for and at what they require: if the newest release that a fix allows requires
-more than is installed, the newest of that is taken as well, whatever else depends on it. Each upgrade is applied to the first
-example that the rule hits, among the releases of :data:`BESIDE` of the same time; what the moved packages require moves to the
-newest release that they accept. Printed are the errors and the broken requirements that were not there before. An upper bound,
-or the range of a package in ``along``, mends most of them. It takes some minutes.
+more than is installed, the newest of that is taken that all of these accept, whatever else depends on it. Each upgrade is
+applied to the first example that the rule hits, among the releases of :data:`BESIDE` of the same time. Printed are the errors
+and the broken requirements that were not there before. What other installed packages require of what moves is part of the
+command (:mod:`compat.checks.side_effects`); an upper bound, or the range of a package in ``along``, mends most of the rest. It
+takes some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import re
 import sys
 from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
 from compat.api.public import check
+from compat.checks.advice import wanted_by
 from compat.checks.lint import environment_of
-from compat.model import Environment, Finding, normalized
+from compat.checks.requirements import requires_among
+from compat.checks.side_effects import bounded, reached_from, with_releases
+from compat.model import Environment, Finding
 from compat.records import replace
-from compat.rules.evaluate import verdict_of
+from compat.rules.evaluate import fix_of, verdict_of
 from compat.rules.facts import Facts
 from compat.rules.loader import load_folder
 from compat.rules.rule import FixTemplate, Rule
-from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
+from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 from scripts.audit.corners import suits, with_pins
 from scripts.audit.evidence import ROOT
 
 BESIDE = ("transformers", "huggingface-hub", "tokenizers", "accelerate", "numpy", "datasets", "torch", "peft")
-_REQUIRES = re.compile(r"^(\S+) \S+ requires ([\w.-]+?)([<>=!~]\S*), but ")
-_ROUNDS = 5
+_ROUNDS = 12
 
 
 class Releases:
@@ -65,12 +67,7 @@ def breaks(rule: Rule, releases: Releases) -> Iterator[tuple[FixTemplate, Findin
     for fix in rule.fixes:
         if fix.kind != "upgrade" or not suits(fix, before):
             continue
-        moved = _moved(fix, before, releases)
-        after = with_pins(before, moved)
-        for _ in range(_ROUNDS):
-            further = dict(_required(after, moved, releases))
-            moved |= further
-            after = with_pins(after, further)
+        after = _installed(fix, before, releases)
         yield from ((fix, each) for each in _broken(after) if (each.rule, each.title) not in known and each.rule != rule.id)
 
 
@@ -89,20 +86,27 @@ def _usual(example: Environment, releases: Releases) -> Environment | None:
     return found
 
 
-def _moved(fix: FixTemplate, environment: Environment, releases: Releases) -> dict[str, str]:
-    there = {each.name: key_of(each.version or "0") for each in environment.distributions or ()}
-    specs = {normalized(name): ranges_of(spec) for name, spec in fix.packages}
-    along = {normalized(name): ranges_of(spec) for name, spec in fix.along}
-    specs |= {name: ranges for name, ranges in along.items() if name in there and not contains(ranges, there[name])}
-    return {name: newest for name, ranges in specs.items() if (newest := releases.newest(name, ranges))}
-
-
-def _required(environment: Environment, moved: Mapping[str, str], releases: Releases) -> Iterator[tuple[str, str]]:
-    """Return what the installer moves to the newest release that the moved packages accept."""
-    for finding in _broken(environment):
-        said = _REQUIRES.match(finding.title)
-        if said and said[1] in moved and said[2] not in moved and (newest := releases.newest(said[2], ranges_of(said[3]))):
-            yield said[2], newest
+def _installed(fix: FixTemplate, before: Environment, releases: Releases) -> Environment:
+    """Return the environment after a fix; what its packages require moves if it must, to the newest release that all accept."""
+    wanted = {name: ranges_of(spec) for name, spec in wanted_by(bounded(fix_of(fix, Facts(before)), before)).items()}
+    pins = {name: newest for name, ranges in wanted.items() if (newest := releases.newest(name, ranges))}
+    for _ in range(_ROUNDS):
+        after = with_releases(before, pins)
+        asked, refused = dict(wanted), set()
+        asking: dict[str, set[str]] = {}
+        for each in requires_among(after, reached_from(after, wanted)):
+            asked[each.asked] = intersect(asked.get(each.asked, EVERY), ranges_of(each.specifier))
+            asking.setdefault(each.asked, set()).add(each.asking)
+            if each.met is False:
+                refused.add(each.asked)
+        settled = {name: newest for name in refused if (newest := releases.newest(name, asked[name]))}
+        for name in refused - settled.keys():  # what moved asks for too much: an older release of it
+            moved = asking[name] & pins.keys()
+            for other in moved - wanted.keys() or moved:
+                older = releases.newest(other, intersect(asked.get(other, EVERY), ranges_of(f"<{pins[other]}")))
+                settled |= {other: older} if older else {}
+        pins |= settled
+    return with_releases(before, pins)
 
 
 def _broken(environment: Environment) -> list[Finding]:

@@ -191,6 +191,14 @@ def test_numpy_1_takes_pyarrow_along(matrix: Matrix) -> None:
                 assert "pyarrow" in moved or "pyarrow" in {each.name for each in rule.packages}, rule.id
 
 
+def test_what_a_fix_leaves_in_place_is_accepted_by_its_newest_release() -> None:
+    fix = {"upgrade": {"trl": ">=0.23,<0.24"}, "along": {"transformers": "<5"}}
+    (found,) = (each for each in messages(changed(fix=[fix])) if each.startswith("along"))
+    assert found.endswith("but trl 0.23.1 requires >=4.56.1: narrow the range <5")
+    fix["along"] = {"transformers": ">=4.56.1,<5"}
+    assert not any(each.startswith("along") for each in messages(changed(fix=[fix])))
+
+
 def test_what_a_fix_moves_along_is_moved_where_it_is_installed() -> None:
     along = {"along": {"trl": "<0.20"}, "upgrade": {"transformers": ">=4.57.1"}}
     other = {**copy.deepcopy(OTHER), "packages": {"transformers": ">=4.57.1", "trl": ">=0.20"}}

@@ -32,6 +32,8 @@ AWQ = {"autoawq": "0.2.9", "transformers": "4.57.1", "peft": "0.17.1"}
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "serve", "warning"),
         (PEFT, "peft-hybrid-cache-transformers-5", "serve", "error"),  # by transformers, maybe with an adapter
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "grpo", "error"),
+        ({"wandb": "0.16.6", "numpy": "2.1.0", "vllm": "0.20.0"}, "wandb-numpy-2-float", "serve", "warning"),
+        ({"wandb": "0.16.6", "numpy": "2.1.0"}, "wandb-numpy-2-float", "sft", "error"),
         ({**AWQ, "peft": "0.19.1"}, "surface-autoawq-transformers", "sft", "warning"),
         (AWQ, "autoawq-gelu-tanh-peft", "lora", "error"),
         ({**AWQ, "vllm": "0.11.0"}, "surface-autoawq-transformers", "serve", "warning"),

@@ -1,0 +1,44 @@
+"""Bounds for what an installer moves beside a fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.checks.side_effects import bounded
+from compat.formats.described import environment_of
+from compat.model import Environment, Fix
+
+OLD = {"datasets": "4.3.0", "transformers": "4.57.1", "tokenizers": "0.22.1", "huggingface-hub": "0.34.4"}
+
+
+def installed(packages: dict[str, str]) -> Environment:
+    return environment_of({"distributions": [{"name": name, "version": version} for name, version in packages.items()]})[0]
+
+
+def command_of(asked: str, packages: dict[str, str], kind: str = "upgrade") -> str | None:
+    return bounded(Fix(kind, "", command=f"pip install {asked}"), installed(packages)).command
+
+
+def test_what_moves_is_bounded_by_what_the_installer_does_not_look_at() -> None:
+    """datasets 5.2 requires huggingface-hub 1.31, of which pip takes the newest; transformers 4 refuses that."""
+    assert command_of('"datasets>=4.4.0"', OLD) == 'pip install "datasets>=4.4.0" "huggingface-hub<1.0"'
+
+
+@pytest.mark.parametrize(
+    ("asked", "packages"),
+    [
+        ('"datasets>=4.4.0,<5"', OLD),  # accepts what is installed
+        ('"datasets>=4.4.0"', {**OLD, "transformers": "5.24.0", "tokenizers": "0.23.2", "huggingface-hub": "1.33.0"}),
+        ('"datasets>=4.4.0" "huggingface-hub<1"', OLD),
+        ('"trl>=0.29.0"', {**OLD, "trl": "0.24.0"}),  # requires transformers: the installer looks at what that requires
+        ('"datasets>=5.2.0"', OLD),  # no release of it goes with transformers 4
+        ('"datasets>=99"', OLD),
+        ('"torch==2.10.0+cu129"', OLD),
+    ],
+)
+def test_a_command_without_side_effects_is_left_alone(asked: str, packages: dict[str, str]) -> None:
+    assert command_of(asked, packages) == f"pip install {asked}"
+
+
+def test_only_fixes_that_install_releases_have_bounds() -> None:
+    assert command_of('"datasets>=4.4.0"', OLD, kind="config") == 'pip install "datasets>=4.4.0"'
