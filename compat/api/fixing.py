@@ -28,6 +28,7 @@ from compat.api.obstacles import (
 from compat.api.pins import as_installed, drifted, leaner, ranged, with_pins
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.report import part_name
+from compat.api.wheels import with_wheels
 from compat.checks import python_range
 from compat.checks.choices import Requested
 from compat.errors import InputError
@@ -212,7 +213,7 @@ def repaired(
             more = (
                 Plan()
                 if not rounds or planner.means.is_late(_MORE)
-                else from_conda_forge(again.plan(explained=explained, checks=checks), after)
+                else with_wheels(from_conda_forge(again.plan(explained=explained, checks=checks), after), after.environment)
             )
         except TimeoutError:
             more = Plan()
@@ -248,7 +249,8 @@ def _planned(case: Case, planner: Planner, *, explained: bool, contrasted: bool,
     """The plan of a planner; if it leaves an error, with old releases of transitive packages, or with recommended commits."""
 
     def of(planner: Planner) -> Plan:
-        return from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
+        plan = from_conda_forge(planner.plan(explained=explained, contrasted=contrasted, checks=checks), case)
+        return with_wheels(plan, case.environment)
 
     plan = of(planner)
     for wider in (planner.with_older, planner.with_commits):

@@ -173,10 +173,11 @@ def _beside(path: str) -> Iterable[tuple[str, str]]:
 
 
 def _of_wheels(listing: Listing) -> Iterable[tuple[str, str]]:
-    """The Python that a wheel is for which the file names by its address, for every environment."""
+    """The Python that a wheel is for which the file names by its address, for every Python."""
     for entry in listing.entries:
         source = entry.distribution.source
-        url = str(source.details.get("url", "")) if source is not None and not entry.distribution.marker else ""
+        any_python = "python" not in (entry.distribution.marker or "")
+        url = str(source.details.get("url", "")) if source is not None and any_python else ""
         found = _WHEEL.search(url)
         if found is not None:
             yield f"3.{found[1]}", f"its wheel of {entry.distribution.name}"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         rocm: Mapping[str, Codes]
         rocm_of: Mapping[str, str]
         published: Mapping[str, Mapping[str, tuple[str, ...]]]
+        published_for: Mapping[str, Mapping[str, tuple[Codes, Codes]]]
         capabilities: Mapping[str, Mapping[str, str]]
         floors: tuple[tuple[int, int], ...]
         runs_on: Mapping[str, Mapping[str, frozenset[str]]]
@@ -87,6 +88,8 @@ class CodeTables:
         self.published = tables["published"]
         """Extension → release → the minor releases of torch that wheels outside the index are compiled for, which its setup.py
         downloads."""
+        self.published_for = tables["published_for"]
+        """Extension → release → the major releases of CUDA and the Pythons of these wheels, where their names have both."""
         self.capabilities = tables["capabilities"]
         self.floors = tables["floors"]
         self._runs = tables["runs_on"]
@@ -169,8 +172,12 @@ def tables_from(folder: str) -> Tables:
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
     published: dict[str, dict[str, tuple[str, ...]]] = {}
+    published_for: dict[str, dict[str, tuple[Codes, Codes]]] = {}
     for row in _rows(folder, "published_wheels.csv"):
         published.setdefault(row["package"], {})[row["version"]] = tuple(row["series"].split())
+        if row["cuda"]:
+            found = tuple(row["cuda"].split()), tuple(row["pythons"].split())
+            published_for.setdefault(row["package"], {})[row["version"]] = found
     runs: dict[str, dict[str, set[str]]] = {"": {}, "13.2": {}}
     for row in _rows(folder, "code_runs_on.csv"):
         runs[row["cuda"]].setdefault(row["capability"], set()).add(row["sm"])
@@ -190,6 +197,7 @@ def tables_from(folder: str) -> Tables:
         "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},
         "rocm_of": {torch: row["rocm"] for row in _rows(folder, "torch_rocm.csv") for torch in row["series"].split()},
         "published": published,
+        "published_for": published_for,
         "capabilities": {
             row["capability"]: {key: row[key] for key in ("bf16", "tf32", "fp8", "fp4", "flash_attn_2")}
             for row in _rows(folder, "capabilities.csv")

@@ -102,10 +102,12 @@ WHEEL = "https://wheels.example/flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE
 
 def test_a_wheel_by_address_that_was_compiled_for_another_torch_gives_way_to_its_release(url: str, tmp_path: Path) -> None:
     """Its name also says which Python the job has."""
-    (tmp_path / "requirements.txt").write_text(f"torch==2.6.0\nflash-attn @ {WHEEL}\n")
+    (tmp_path / "requirements.txt").write_text(f'torch==2.6.0\nflash-attn @ {WHEEL} ; sys_platform == "linux"\n')
     words = ["requirements.txt", "--gpu", "A100:1", *own(tmp_path, OLD_TORCH), "--config", "none", "--index-url", url]
     options = parse(command_named("fix"), [*words, "--torch-index", url])
     found = repair_of(options, open_matrix(options.values.get("rules", ())))
     assert found.case.told[0] == "Python 3.11 (its wheel of flash-attn)"
     assert found.plan.stands
-    assert [each.after.decode() for each in found.written.edits] == ["torch==2.7.0\nflash-attn==2.7.4.post1\n"]
+    assert [each.after.decode() for each in found.written.edits] == [
+        'torch==2.7.0\nflash-attn==2.7.4.post1 ; sys_platform == "linux"\n'
+    ]

@@ -194,6 +194,24 @@ def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run
     assert (tmp_path / "requirements.txt").read_text() == "torch==2.7.0\nflash-attn==2.8.3\n"
 
 
+def test_a_wheel_of_its_authors_gives_way_to_theirs_for_the_new_torch(fix: Run, tmp_path: Path) -> None:
+    """Nothing is compiled, as an image without nvcc could not; what is named without an address stays."""
+    old = RULE.format(
+        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+    )  # fmt: skip
+    wheel = "https://github.com/Dao-AILab/flash-attention/releases/download/v{0}/flash_attn-{0}+cu12torch{1}-cp311-cp311-linux_x86_64.whl"
+    before, after = wheel.format("2.7.4.post1", "2.6cxx11abiFALSE"), wheel.format("2.8.3", "2.7cxx11abiTRUE")
+    text = "FROM python:3.11\nRUN pip install torch=={}\nRUN pip install {} || pip install flash-attn\n"
+    packages = {**PACKAGES, "flash-attn": {"2.8.3": release("2025-08-14", "torch", wheel=False)}}
+    (tmp_path / "Dockerfile").write_text(text.format("2.6.0", before))
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, old), url=server.url, subject=["Dockerfile"], job=("--gpu", "A100:1"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  build  " not in done.stdout
+    assert (tmp_path / "Dockerfile").read_text() == text.format("2.7.0", after)
+
+
 def test_of_releases_that_fix_an_error_one_without_a_warning_is_taken(fix: Run, tmp_path: Path) -> None:
     """The warning is there before, and alone it is no reason to move; what moves anyway heeds it."""
     warning = RULE.format(

@@ -63,6 +63,11 @@ class Change:
         return self.source is not None and self.source.kind in ("vcs", "url")
 
     @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel that is installed by its address."""
+        return self.is_direct_url and self.source is not None and str(self.source.details.get("url", "")).endswith(".whl")
+
+    @property
     def is_image(self) -> bool:
         """Whether it is the tag of an image that the file starts from, not a release."""
         return self.source is not None and self.source.kind == "image"
@@ -243,12 +248,13 @@ _WITH_REVISION = re.compile(r"([^#]*?://[^/#]*/[^#]*?)(@[^#@/]*(?:/[^#@]*)?)?(#.
 @record(frozen=True)
 class _Parts:
     """``head`` is the name with its extras, ``clauses`` the version clauses, ``address`` what follows ``@``; ``tail`` is the
-    marker with the blank before it."""
+    marker with the blank before it; ``bare``: nothing but an address, whose name is known."""
 
     head: str
     clauses: str = ""
     address: str | None = None
     tail: str = ""
+    bare: bool = False
 
 
 def rewritten(text: str, change: Change, how: str) -> str:
@@ -257,6 +263,8 @@ def rewritten(text: str, change: Change, how: str) -> str:
     :class:`InputError` (without a place) if it names a local directory.
     """
     parts = _parts(text, change.name)
+    if change.is_wheel and how == ADMIT and parts.address is None:
+        return text  # pip install {address} || pip install flash-attn
     if change.is_direct_url:
         return _from_address(parts, change)
     assert change.after is not None
@@ -337,7 +345,7 @@ def _bare(text: str, name: str) -> _Parts:
     egg = re.search(r"[#&]egg=([A-Za-z0-9._-]+)(\[[^\]]*\])?", url)
     written = egg[1] if egg is not None and normalized(egg[1]) == name else name
     extras = egg[2] if egg is not None and egg[2] else ""
-    return _Parts(f"{lead}{written}{extras}", address=url, tail=tail)
+    return _Parts(f"{lead}{written}{extras}", address=url, tail=tail, bare=egg is None)
 
 
 def _cut_marker(text: str) -> tuple[str, str]:
@@ -351,7 +359,7 @@ def _from_address(parts: _Parts, change: Change) -> str:
     if parts.address is not None and change.source is not None and change.source.kind == "vcs":
         new = moved_revision(parts.address, change.source) or new
     tail = f" {parts.tail.lstrip()}" if parts.tail.strip() else parts.tail
-    return f"{parts.head.rstrip()} @ {new}{tail}"
+    return f"{new}{tail}" if parts.bare and change.is_wheel else f"{parts.head.rstrip()} @ {new}{tail}"
 
 
 def moved_revision(url: str, source: Source) -> str | None:
