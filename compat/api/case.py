@@ -175,8 +175,12 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
 
 def environments_in(path: str) -> list[Listing]:
     """Return the environments of a file that list packages: one for each service, job or container of some formats."""
+    return [each for each in _listings(path) if each.entries]
+
+
+def _listings(path: str) -> Sequence[Listing]:
     content = read_content(path)
-    return [each for each in format_of(path, content).listings(path, content) if each.entries]
+    return format_of(path, content).listings(path, content)
 
 
 def part_of(case: Case, listings: Sequence[Listing]) -> Listing | None:
@@ -193,7 +197,8 @@ def _of_file(
     path = options.operands[0]
     listings = environments_in(path)
     if not listings:
-        raise InputError("lists no packages", path)
+        why = next((note for each in _listings(path) for note in (*each.unread, *each.notes)), "")
+        raise InputError(f"lists no packages{why and f' ({why})'}", path)
     if len(listings) > 1 and part is None:
         names = ", ".join(each.label or each.file for each in listings)
         raise InputError(f"contains several environments ({names}): expected one", path)

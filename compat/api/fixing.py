@@ -23,6 +23,7 @@ from compat.api.obstacles import (
     drop_contradicting_lines,
     for_newer_pythons,
     on_another_image,
+    on_image_with_torch,
     on_newer_pythons_of,
 )
 from compat.api.pins import as_installed, drifted, leaner, ranged, with_pins
@@ -96,6 +97,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
             left = found.plan.left or (() if found.plan.stands else found.errors)
             other = None if hopeless else _on_newer_pythons(found.case, planner, left, repair)
             found = found if other is None else other
+        found = _on_image_with_torch(found, planner, repair)
         return replace(found, pythons=_too_old_pythons(found, planner.means.index))
 
 
@@ -111,6 +113,19 @@ def _on_newer_pythons(case: Case, planner: Planner, left: Sequence[Finding], rep
     with suppress(TimeoutError):
         return next(filter(_fixes_everything, tried), None)
     return None
+
+
+def _on_image_with_torch(found: Repair, planner: Planner, repair: Callable[..., Repair]) -> Repair:
+    """The repair on the tag of the image that has the torch of the plan, if that needs no further change."""
+    torch = next((each.after for each in found.plan.changes if each.name == "torch" and each.after), None)
+    if torch is None or not found.plan.stands or found.plan.left:
+        return found
+    with suppress(TimeoutError):
+        settled = on_image_with_torch(found.case, planner, torch)
+        other = None if settled is None else _repaired_rest(settled, repair)
+        if other is not None and _fixes_everything(other) and len(other.plan.changes) <= len(found.plan.changes) + 1:
+            return other
+    return found
 
 
 def _too_old_pythons(found: Repair, index: Index) -> tuple[Finding, ...]:

@@ -30,9 +30,11 @@ from compat.formats.edit.files import Edit, as_if_written, merged
 from compat.formats.listing import Entry, Listing
 from compat.formats.registry import format_of, read_content
 from compat.formats.requirements.edit import edit_to_one
+from compat.formats.specifiers import public
 from compat.model import Environment, Finding, Source
 from compat.records import record, replace
 from compat.repair.planner import Planner
+from compat.tables.builds import open_code_tables
 from compat.tables.linked import series_of
 from compat.versions import key_of
 
@@ -196,6 +198,23 @@ def on_another_image(case: Case, planner: Planner) -> Settled | None:
             return found
     if any("python" in each.facts for each in case.unserved):  # what the file pins is for newer Pythons than the image's
         return next(on_newer_pythons_of(case, planner, ()), None)
+    return None
+
+
+def on_image_with_torch(case: Case, planner: Planner, torch: str) -> Settled | None:
+    """The file of a case on the next tag of its image with the torch that a plan installs over the one of the image.
+
+    Its compiler is that for which this torch was built, and what is compiled in the image fits both.
+    """
+    copies = case.environment.distributions or ()
+    image = next((own_image_of(copy) for copy in copies if copy.name == "torch"), "")
+    cudas = {each.cuda for each in open_code_tables().torch_builds(public(torch)) if each.default}
+    for tag in newer(image) if image and "+" not in torch and not planner.means.is_late() else ():
+        there = known_stack(tag)
+        own = next((copy for copy in there.distributions or () if copy.name == "torch"), None)
+        same = own is not None and public(own.version or "") == torch and own.extra.get("cuda") in cudas
+        if same and series_of(there.python or "") == series_of(case.environment.python or ""):
+            return _on_tag(case, planner, image, tag, f"has torch {torch}", planner.errors)
     return None
 
 

@@ -61,7 +61,8 @@ def findings(
 
 def open_errors(environment: Environment, matrix: Matrix, ignored: Collection[str] = ()) -> tuple[Finding, ...]:
     """The likeliest errors that depend on what is not known of the job, and are not fixed for that reason."""
-    found = rules.judge(visible(environment), matrix)
+    seen = visible(environment)
+    found = (*rules.judge(seen, matrix), *derived_findings(seen))
     errors = (each for each in found if each.verdict == "possible" and each.severity == "error" and each.rule not in ignored)
     shown, _ = fold_questions(deduplicated(each for each in errors if not _is_about_version(each)))
     return shown

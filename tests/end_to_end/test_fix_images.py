@@ -260,3 +260,41 @@ def test_services_are_fixed_in_the_dockerfiles_that_they_are_built_from(compat: 
     assert (folder / "train" / "Dockerfile").read_text() == docker.format("2.7.0-cuda12.8-cudnn9")
     assert (folder / "train" / "requirements.txt").read_text() == "trl==0.18.0\n"
     assert "docker compose --file" in done.stdout
+
+
+def test_the_image_with_the_torch_of_the_plan_takes_its_place(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """It would be installed over the old one, whose nvcc is for another CUDA."""
+    index.add("torch", {"2.5.1": release("2024-10-29"), "2.8.0": release("2025-08-06")})
+    vllm = (("0.7.2", "2025-02-06", "2.5.1"), ("0.10.2", "2025-09-13", "2.8.0"))
+    index.add("vllm", {each: release(day, f"torch=={torch}") for each, day, torch in vllm})
+    text = "FROM pytorch/pytorch:{}-cudnn9-devel\nRUN pip install vllm=={}\n"
+    (tmp_path / "Dockerfile").write_text(text.format("2.5.1-cuda12.4", "0.7.2"))
+    done = fix("--write", url=index.url, subject=["Dockerfile"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "Dockerfile").read_text() == text.format("2.8.0-cuda12.8", "0.10.2")
+
+
+def test_a_driver_that_may_do_in_a_container_is_a_question(compat: Run, tmp_path: Path) -> None:
+    """The image may bring a compatible one: on data center GPUs that is possible."""
+    (tmp_path / "Dockerfile").write_text("FROM vllm/vllm-openai:v0.23.0\n")
+    words = (
+        "--gpu",
+        "H100",
+        "--driver",
+        "535.183.01",
+        "--index-url",
+        "http://127.0.0.1:9",
+        "--torch-index",
+        "http://127.0.0.1:9",
+    )
+    done = compat("fix", str(tmp_path / "Dockerfile"), *words)
+    assert done.returncode == 0, done.stderr
+    assert "  possible  The driver is too old for this torch" in done.stdout
+
+
+def test_a_file_without_packages_is_refused_with_the_reason(compat: Run, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("ARG BASE\nFROM $BASE\n")
+    done = compat("fix", str(tmp_path / "Dockerfile"))
+    assert done.returncode == 2
+    assert "lists no packages (" in done.stderr
+    assert "only known at build time)" in done.stderr
