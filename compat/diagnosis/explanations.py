@@ -91,6 +91,10 @@ _WITHOUT_GPU = ("build-torch-cpu-only", "build-torch-vendor", "build-torch-drive
 """Findings about a torch that does not see the GPU."""
 
 
+_LOADING = re.compile(r"[Cc]ould not load lib\w{1,40}")
+"""A package's own message before those of the loader, which do not name it."""
+
+
 def _unavailable(text: str, facts: Facts) -> list[Finding]:
     symptom = next(each for each in symptoms() if each.name == "no-such-release")
     match = symptom.search(text)
@@ -121,15 +125,16 @@ def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Fin
         return found
     message = f"{error.exception or ''}: {error.message}"
     before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
-    found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived)
+    loading = next((f"{each[0]}: " for each in _LOADING.finditer(text)), "")
+    found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived, loading)
     return found or stated_requirements(error.message, error.line, facts)
 
 
 def _matching(
-    message: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
+    message: str, line: int, before: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding], loading: str = ""
 ) -> list[Finding]:
     where = f"the error on line {line} of the text" if line else "the text"
-    if found := explain_loader_message(message, where, error, facts, derived):
+    if found := explain_loader_message(f"{loading}{message}", where, error, facts, derived):
         return found
     for symptom in symptoms():
         match = symptom.search(message)

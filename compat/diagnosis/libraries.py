@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import by_pip, upgrade_to
-from compat.checks.torch_build import INDEX, major_version, stack_of
+from compat.checks.torch_build import INDEX, label_of, major_version, stack_of
 from compat.diagnosis.devices import cuda_wheel
 from compat.diagnosis.frame_packages import distribution_in, inferred, is_before, version_of
 from compat.diagnosis.loader import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
     CUDAS,
+    EXTENSIONS,
     LOADER,
     OF_SYSTEM,
     OTHER_NUMBERS,
     ROCM,
     TORCH,
     WHEELS,
+    has_strings,
     importing,
     of_numpy_1,
     of_torch,
@@ -67,6 +69,8 @@ _LINKED = re.compile(
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
 _TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
 """A free function that takes tensors: a kernel that an extension defines itself."""
+_SPACE = re.compile(r"_ZNK?(?P<length>\d{1,2})(?P<name>\w+)")
+"""The outermost namespace of a C++ function."""
 _DRIVERS = re.compile(r"cu[A-Z]\w+$")
 """Functions of the driver API, which libcuda.so.1 defines."""
 _GLIBC = re.compile(
@@ -108,7 +112,7 @@ def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -
         names = names or importing(error)
         if not names and not library:
             names = only_extension(facts)
-            if names and requires_this_torch(names[0], facts):  # built for it, so one that is not listed is meant
+            if not names or requires_this_torch(names[0], facts):  # built for it, so one that is not listed is meant
                 return of_unknown_extension(symbol, where, facts)
         return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
@@ -117,7 +121,10 @@ def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -
         return _old_driver(symbol, library, names, where, facts)
     owner = next((wheel for start, wheel in CUDAS if symbol.startswith(start)), None)
     if owner is None:
-        return _own_kernel(names[0], symbol, f"{where}, {library}", facts) if names and _TENSORS.search(symbol) else None
+        space = _SPACE.match(symbol)
+        module = space["name"][: int(space["length"])] if space is not None else ""
+        own = names and (_TENSORS.search(symbol) or EXTENSIONS.get(module) == names[0])
+        return _own_function(names[0], symbol, f"{where}, {library}", facts) if own else None
     asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
     wheel = WHEELS[owner] + CUDA_11_TO_13[asked[1]] if asked and asked[1] in CUDA_11_TO_13 else cuda_wheel(WHEELS[owner], facts)
     return _cuda_mixed(wheel, library, where, facts)
@@ -154,15 +161,26 @@ def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, fac
     )
 
 
-def _own_kernel(name: str, symbol: str, where: str, facts: Facts) -> Finding:
+def _own_function(name: str, symbol: str, where: str, facts: Facts) -> Finding:
+    """Return the finding for a function of the extension itself that it does not find: not built, or with another ABI."""
     function = re.match(r"_Z\d{1,3}(\w+?)(?:RK?N|N2at)", symbol)
+    title = f"{name} was built without a kernel of its own that it calls" + (f": {function[1]}" if function is not None else "")
+    why = (
+        "The missing symbol is a function of the extension itself, not of torch. Its source was left out of the build, "
+        "usually because the CUDA toolkit or the list of architectures did not cover it, or files of two builds are mixed."
+    )
+    if has_strings(symbol):
+        title = f"The parts of {name} were built with different C++ ABIs"
+        why = (
+            f"The missing symbol is a function of {name} itself that takes a string, whose type in C++ depends on the ABI. One "
+            "part was compiled for the torch that is installed, the other one was published for another ABI: torch's wheels "
+            "use the C++11 ABI since 2.7, and NVIDIA's images always."
+        )
     return inferred(
         rule="symptom-own-symbol",
         origin="build",
-        title=f"{name} was built without a kernel of its own that it calls"
-        + (f": {function[1]}" if function is not None else ""),
-        why="The missing symbol is a function of the extension itself, not of torch. Its source was left out of the build, "
-        "usually because the CUDA toolkit or the list of architectures did not cover it, or files of two builds are mixed.",
+        title=title,
+        why=why,
         packages={name: version_of(name, facts)},
         facts=("build", "cuda_toolkit", "accelerators"),
         fixes=(
@@ -360,6 +378,9 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
     stack = stack_of(facts, open_code_tables())
     cuda = stack.flavour.numbered or (facts.environment.cuda_toolkit if stack.torch is None else None)
     rows = open_linked().of(name)
+    if cuda and name in COME_WITH_TORCH:
+        index = f"pip install --force-reinstall --no-deps {name} --index-url {INDEX}/{label_of(cuda)}"
+        yield Fix("source-install", name, "", f"its build for CUDA {cuda}, from torch's index", index)
     if cuda:
         fitting = [each.version for each in rows if each.cuda() == str(major_version(cuda))]
         if fitting and version_of(name, facts) not in fitting:

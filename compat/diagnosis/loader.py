@@ -183,6 +183,11 @@ _OLD_STRINGS = re.compile(r"(?<![a-z])Ss(?![a-z])")
 _STRINGS = re.compile(f"{_NEW_STRINGS.pattern}|{_OLD_STRINGS.pattern}")
 
 
+def has_strings(symbol: str) -> bool:
+    """Whether a function takes or returns ``std::string``, so that its name depends on the C++ ABI."""
+    return _STRINGS.search(symbol) is not None
+
+
 def note_on_strings(symbol: str, torch: str | None) -> str | None:
     """Explain a symbol whose strings have the other C++ ABI than the wheels of the installed torch."""
     new = None if torch is None else has_cxx11_abi(torch)
@@ -280,7 +285,7 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
     if series:
         exporters = f"{series[0]} exports" if len(series) == 1 else f"{series[0]} to {series[-1]} export"
         why.append(f"Of torch {table.oldest} to {table.newest}, only {exporters} it.")
-        if torch is not None and series_of(torch) in series and not _STRINGS.search(symbol):
+        if torch is not None and series_of(torch) in series and not has_strings(symbol):
             why.append(f"The wheels of torch {torch} have it, so another torch was loaded, or this one was compiled locally.")
     if (note := note_on_strings(symbol, torch)) is not None:
         why.append(note)
@@ -318,7 +323,7 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
 
 def _lacks(torch: str | None, symbol: str, series: Sequence[str], table: LinkedTable) -> bool:
     """Whether no wheel of a torch exports a symbol. Those with strings differ between its builds."""
-    if torch is None or not series or _STRINGS.search(symbol):
+    if torch is None or not series or has_strings(symbol):
         return False
     public = torch.partition("+")[0]
     if not public.replace(".", "").isdecimal() or has_cxx11_abi(torch) is None:

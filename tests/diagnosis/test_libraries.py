@@ -227,3 +227,17 @@ def test_a_library_of_cuda_that_is_not_found_in_any_words(message: str, title: s
     (finding,) = said(message, of("ctranslate2==4.5.0"))
     assert finding.rule == "symptom-cuda-library-missing"
     assert finding.title.startswith(title)
+
+
+def test_the_package_whose_own_message_comes_before_those_of_the_loader() -> None:
+    text = (
+        "RuntimeError: Could not load libtorchcodec. Likely causes:\n  1. FFmpeg is not properly installed.\n"
+        'FFmpeg version 8:\nTraceback (most recent call last):\n  File "/x/lib/python3.12/site-packages/torch/_ops.py", line 1503, '
+        "in load_library\n    ctypes.CDLL(path)\nOSError: libnvrtc.so.13: cannot open shared object file: No such file or directory\n"
+    )
+    torch = Distribution("torch", "2.11.0+cu128")
+    finding = next(
+        each for each in said(text, Environment(distributions=(torch,))) if each.rule == "symptom-cuda-library-missing"
+    )
+    assert finding.title == "torchcodec is linked to CUDA 13, but those libraries are not installed"
+    assert (finding.fixes[0].command or "").endswith("torchcodec --index-url https://download.pytorch.org/whl/cu128")
