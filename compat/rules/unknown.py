@@ -114,6 +114,8 @@ _COMMON_FAMILIES = (
     "bert",
 )
 """How the names of the families begin that most jobs are about."""
+_RARE_VARIANTS = ("gemma-3n", "qwen3-next")
+"""Families with such a name that few jobs are about."""
 _RARE_FAMILY = 0.03
 _SINGLE_MODEL = 0.05
 """The likelihood that a model is one of a few checkpoints that are named in full."""
@@ -146,7 +148,8 @@ def _of_models(words: Collection[str]) -> float:
     if all("/" in word for word in words):
         return _SINGLE_MODEL
     often = _FACTS["workload.model"]
-    return often if any(word.startswith(_COMMON_FAMILIES) for word in words) else min(often, _RARE_FAMILY * len(words))
+    common = any(word.startswith(_COMMON_FAMILIES) and word not in _RARE_VARIANTS for word in words)
+    return often if common else min(often, _RARE_FAMILY * len(words))
 
 
 def _of_condition(condition: Condition, facts: Facts) -> float:
