@@ -28,17 +28,13 @@ from compat.api.obstacles import (
 )
 from compat.api.pins import as_installed, drifted, leaner, ranged, with_pins
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
+from compat.api.pythons import unserved_pythons, without_pythons
 from compat.api.report import part_name
 from compat.api.wheels import with_wheels
-from compat.checks import python_range
-from compat.checks.choices import Requested
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written, merged
-from compat.formats.registry import format_of, read_content
-from compat.index import Index
-from compat.index.metadata import File
-from compat.model import Finding, of_no_index
+from compat.model import Finding
 from compat.records import record, replace
 from compat.repair.plan import Plan, cost_of, joined, key_of
 from compat.repair.planner import Planner
@@ -98,7 +94,7 @@ def repair_of(options: Options, matrix: Matrix, case: Case | None = None, part: 
             other = None if hopeless else _on_newer_pythons(found.case, planner, left, repair)
             found = found if other is None else other
         found = _on_image_with_torch(found, planner, repair)
-        return replace(found, pythons=_too_old_pythons(found, planner.means.index))
+        return _for_fewer_pythons(found, planner, repair)
 
 
 def _on_newer_pythons(case: Case, planner: Planner, left: Sequence[Finding], repair: Callable[..., Repair]) -> Repair | None:
@@ -128,25 +124,21 @@ def _on_image_with_torch(found: Repair, planner: Planner, repair: Callable[..., 
     return found
 
 
-def _too_old_pythons(found: Repair, index: Index) -> tuple[Finding, ...]:
-    """The finding about the Pythons that the edited project admits and a release that it pins does not."""
-    case = found.case
-    if case.file is None or case.listing is None or case.listing.kind not in python_range.KINDS:
-        return ()
-    with as_if_written(found.written.edits):
-        content = read_content(case.file)
-        (listing,) = format_of(case.file, content).listings(case.file, content)
-        copies = (entry.distribution for entry in listing.entries)
-        pins = {(copy.name, copy.version) for copy in copies if copy.version is not None and not of_no_index(copy)}
-        read = index.files_of_pins(pins) if pins else {}
-        pythons = {pin: text for pin, files in read.items() if (text := _python_of(files or ())) is not None}
-        return python_range.judge(listing, case.asked_choices or Requested(), pythons)
-
-
-def _python_of(files: Iterable[File]) -> str | None:
-    """The Requires-Python of a release; ``None`` if its files differ or say nothing."""
-    texts = {file.requires_python for file in files}
-    return texts.pop() if len(texts) == 1 else None
+def _for_fewer_pythons(found: Repair, planner: Planner, repair: Callable[..., Repair]) -> Repair:
+    """The repair of a project that no longer admits the Pythons for which the releases of the plan do not exist, if uv refuses
+    to lock it for them; else with the warning about them."""
+    case, index = found.case, planner.means.index
+    if found.plan.stands:
+        return replace(found, pythons=unserved_pythons(case, found.written.edits, index))
+    edits = written_for(case, replace(found.plan, verified=None, refused="")).edits if found.plan.changes else ()
+    warned = unserved_pythons(case, edits, index) if edits and case.whole else ()
+    narrower = without_pythons(warned) if warned and not planner.means.is_late() else None
+    with suppress(TimeoutError):
+        if narrower is not None:
+            change, edit = narrower
+            other = _repaired_rest(Settled((), (change,), (edit,), case, planner), repair)
+            return other if other.plan.stands else found
+    return found
 
 
 def _fixes_everything(found: Repair) -> bool:

@@ -186,19 +186,26 @@ def test_the_project_is_never_built(fix: Run, index: IndexServer, tmp_path: Path
     assert marker.exists(), "uv has stopped to build the project: compat need not keep it from that"
 
 
-def test_a_plan_that_uv_cannot_lock_is_refused(fix: Run, tmp_path: Path) -> None:
-    # the planned release excludes a Python that the project supports, which only a lock for all of them shows
+@pytest.mark.parametrize("python", [">=3.10", ">=3.10,!=3.10.0", "~=3.10"])
+def test_a_project_no_longer_admits_what_its_releases_are_not_for(fix: Run, tmp_path: Path, python: str) -> None:
+    """The planned release excludes a Python that the project supports, which only a lock for all of them shows."""
     packages = {**PACKAGES, "transformers": {
         version: {**each, "requires_python": ">=3.11"} if version.startswith("4.57") else each
         for version, each in PACKAGES["transformers"].items()
     }}  # fmt: skip
     with IndexServer(packages) as server:
-        before, lock = locked(tmp_path, PROJECT.format(url=server.url))
+        before, lock = locked(tmp_path, PROJECT.format(url=server.url).replace(">=3.10", python))
         done = fix("--write", subject=("uv.lock",))
-    assert done.returncode == 1, done.stdout
-    assert "uv refuses to lock the edited file" in done.stdout
-    assert (tmp_path / "pyproject.toml").read_text() == before
-    assert (tmp_path / "uv.lock").read_text() == lock
+    after = (tmp_path / "pyproject.toml").read_text()
+    if python.startswith("~"):  # which says more than an oldest Python
+        assert done.returncode == 1, done.stdout
+        assert "uv refuses to lock the edited file" in done.stdout
+        assert (after, (tmp_path / "uv.lock").read_text()) == (before, lock)
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f'requires-python = "{python.replace("3.10", "3.11", 1)}"' in after
+    assert 'requires-python = ">=3.11"' in (tmp_path / "uv.lock").read_text()
+    assert "python        3.10 → 3.11\n      because requires-python admits Python 3.10" in done.stdout
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
