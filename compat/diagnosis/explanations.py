@@ -35,7 +35,7 @@ from compat.diagnosis.loader import COME_WITH_TORCH, WITH_KERNELS, only_extensio
 from compat.diagnosis.missing_packages import asked_for
 from compat.diagnosis.missing_wheels import failed_builds, not_offered
 from compat.diagnosis.model_support import unknown_model, unknown_model_in
-from compat.diagnosis.python_messages import with_call
+from compat.diagnosis.python_messages import by_class, refused_argument, with_call
 from compat.diagnosis.resolver_messages import explain_resolver_messages
 from compat.diagnosis.stated import STATED, met_requirements, stated_requirements
 from compat.diagnosis.symptoms import Symptom, general_rules, symptoms
@@ -44,6 +44,7 @@ from compat.records import replace
 from compat.reports.words import distribution_of
 from compat.rules.facts import Facts, cuda_facts
 from compat.tables.hardware import driver_cuda
+from compat.workload.trainers import TRAINERS
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
@@ -78,6 +79,7 @@ def explain_symptoms(
         found = (
             unknown_model_in(text, facts) or stated_requirements(text, 1, facts) or _matching(text, 0, "", None, facts, derived)
         )
+        found = found or [each for number in order[:1] for each in _of_trainer(errors[number], facts)]
         found = found or [
             each for number in order[:1] for each in met_requirements(errors[number], facts) or asked_for(errors[number], facts)
         ]
@@ -85,6 +87,15 @@ def explain_symptoms(
         listed = [*stated_requirements(text, 1, facts), *_unavailable(text, facts)]  # an installer lists several, one per line
         found = [*listed, *(each for each in found if each.rule != "symptom-conflicting-requirements" or not listed)]
     return tuple({(finding.rule, finding.title): finding for finding in found}.values())
+
+
+def _of_trainer(error: RaisedError, facts: Facts) -> list[Finding]:
+    """Explain an argument that some call rejects by the trainer of the task and its configuration, if it was one of theirs."""
+    argument, trainer = refused_argument(error), TRAINERS.get(str(facts.value("workload.task")), "")
+    if not argument or not trainer or not isinstance(facts.package("trl"), list):
+        return []
+    classes = (trainer, f"{trainer.removesuffix('Trainer')}Config")
+    return next((found for name in classes if (found := explain_interface_errors(by_class(error, name, argument), facts))), [])
 
 
 _WITHOUT_GPU = ("build-torch-cpu-only", "build-torch-vendor", "build-torch-driver")

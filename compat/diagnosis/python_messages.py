@@ -94,15 +94,22 @@ _LONGEST_CALL = 4000
 
 def with_call(error: RaisedError, text: str) -> RaisedError:
     """Return the error with the class that is called with the rejected argument, if exactly one is in the text."""
+    name = refused_argument(error)
+    called = {call["class"] for call in _CALL.finditer(text) if _passes(text, call.end(), name)} if name else set()
+    return by_class(error, called.pop(), name) if len(called) == 1 else error
+
+
+def refused_argument(error: RaisedError) -> str:
+    """Return the argument that a call rejects where neither the message nor a frame says which call; "" for other errors."""
     first = error.message.partition("\n")[0]
     match = _REFUSED_ARGUMENT.search(first) if error.exception in (None, "TypeError") else None
-    if match is None or _SAYS_WHOSE.search(first) is not None or (error.frames and error.frames[-1].code):
-        return error
-    called = {call["class"] for call in _CALL.finditer(text) if _passes(text, call.end(), match["name"])}
-    if len(called) != 1:
-        return error
-    message = f"{called.pop()}.__init__() got an unexpected keyword argument '{match['name']}'"
-    return replace(error, exception="TypeError", message=message)
+    says_whose = _SAYS_WHOSE.search(first) is not None or (error.frames and error.frames[-1].code)
+    return "" if match is None or says_whose else match["name"]
+
+
+def by_class(error: RaisedError, name: str, argument: str) -> RaisedError:
+    """Return the error as the constructor of a class raises it that rejects an argument."""
+    return replace(error, exception="TypeError", message=f"{name}.__init__() got an unexpected keyword argument '{argument}'")
 
 
 def _passes(text: str, start: int, name: str) -> bool:
