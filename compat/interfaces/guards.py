@@ -44,7 +44,7 @@ _MODULES = {
 }  # fmt: skip
 _FEATURES = {"is_deepspeed_zero3_enabled": "zero-3", "is_fsdp_enabled": "fsdp", "is_deepspeed_enabled": "deepspeed"}
 _SWITCHES = {
-    "use_vllm": "vllm", "use_liger_kernel": "liger", "use_liger_loss": "liger", "use_liger": "liger",
+    "use_vllm": "vllm", "use_liger_kernel": "liger", "use_liger_loss": "liger-loss", "use_liger": "liger",
     "torch_compile": "torch-compile",
 }  # fmt: skip
 """Arguments that enable a feature."""

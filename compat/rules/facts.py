@@ -67,7 +67,7 @@ MODEL_FAMILIES = (
     "internvl", "aya-vision", "wan2", "hunyuanvideo", "cogvideox", "stable-diffusion", "sdxl", "whisper", "bart-base",
     "bart-large", "mbart-large",
     "modernbert", "electra", "longformer", "pegasus", "opus-mt", "nllb", "m2m100",
-    "falcon-h1", "granite-4.0-h", "nemotron-h", "nemotron-3", "bamba", "zamba2",
+    "falcon-h1", "falcon-mamba", "granite-4.0-h", "nemotron-h", "nemotron-3", "bamba", "zamba2",
 )  # fmt: skip
 SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5"}
 """Families with the classes of an earlier one, of which a rule about that holds."""

@@ -296,7 +296,7 @@ _SWITCHES: dict[str, Reader] = {
     "use_cache": _feature("no-cache", _is_off),
     "torch_compile": _feature("torch-compile"),
     "use_unsloth": _feature("unsloth"),
-    "use_liger_loss": _feature("liger"),
+    "use_liger_loss": _feature("liger-loss"),
     "gradient_checkpointing": _checkpointing, "use_gradient_checkpointing": _checkpointing,
     "disable_gradient_checkpointing": _feature("gradient-checkpointing", _is_off),
     "bf16": _choice("precision", "bf16"), "fp16": _choice("precision", "fp16"),

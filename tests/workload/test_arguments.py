@@ -73,7 +73,7 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
     ("attn_implementation", "flash_attention_2", ("flash-attention",), None), ("attn_implementation", "sdpa", None, ("flash-attention",)),
     ("flash_attn", "fa2", ("flash-attention",), None), ("flash_attn", "auto", None, None), ("flash_attn", "disabled", None, ("flash-attention",)),
     ("flash_attention", True, ("flash-attention",), None), ("attn_impl", "flash_attn", ("flash-attention",), None),
-    ("use_liger_loss", True, ("liger",), None), ("label_smoothing_factor", 0.1, ("label-smoothing",), None), ("label_smoothing_factor", "0", None, None),
+    ("use_liger_loss", True, ("liger-loss",), None), ("label_smoothing_factor", 0.1, ("label-smoothing",), None), ("label_smoothing_factor", "0", None, None),
     ("completion_only_loss", True, ("completion-only-loss",), None), ("completion_only_loss", None, None, None),
     ("assistant_only_loss", "false", None, ("assistant-only-loss",)), ("assistant_only_loss", True, ("assistant-only-loss",), None),
 ])  # fmt: skip
