@@ -8,6 +8,7 @@ https://download.pytorch.org/whl/cu118 torch transformers`` replaces the default
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from compat.checks.choices import Requested, is_union
 from compat.checks.contexts import Contexts
@@ -26,7 +27,7 @@ _EVIDENCE = "https://pip.pypa.io/en/stable/topics/dependency-resolution/"
 _RESOLVED_TOGETHER = ("requirements", "pyproject", "setup.py", "setup.cfg", "script", "environment.yml")
 """Kinds of listings whose lines one installer resolves together; in others a later command replaces what an earlier one did."""
 _MOST = 40
-"""The maximum number of lines for one distribution that are compared with each other."""
+"""The maximum number of lines for one distribution that are compared with each other, and of reported ones."""
 
 
 @record(frozen=True)
@@ -179,20 +180,27 @@ _RELEASES = "https://packaging.python.org/en/latest/specifications/simple-reposi
 
 
 def unpublished(listing: Listing, known: Environment, asked: Requested) -> Iterator[Finding]:
-    """Yield an error about each pin to a release of a recorded package that was never published.
+    """Yield an error about each pin, of at most 40, to a release of a recorded package that was never published.
 
     Nothing is said where the file names another index than PyTorch's, which may have releases of its own.
     """
     if listing.complete or any(not url.startswith(INDEX) for url in listing.indexes):
         return
-    contexts = None
-    for number, entry in enumerate(listing.entries):
-        copy = entry.distribution
-        finding = never_released(copy.name, copy.version or "") if _is_of_public_index(copy) else None
-        if finding is not None:
-            contexts = contexts or Contexts(listing, known, asked)
-            found = replace(finding, location=Location(entry.file or listing.file, entry.line))
-            yield from _where_installed(found, contexts.installed()[number], contexts)
+    found = ((number, _unpublished(entry)) for number, entry in enumerate(listing.entries))
+    wrong = list(islice(((number, finding) for number, finding in found if finding is not None), _MOST))
+    if not wrong:
+        return
+    contexts = Contexts(listing, known, asked)
+    installed = contexts.installed()
+    for number, finding in wrong:
+        entry = listing.entries[number]
+        located = replace(finding, location=Location(entry.file or listing.file, entry.line))
+        yield from _where_installed(located, installed[number], contexts)
+
+
+def _unpublished(entry: Entry) -> Finding | None:
+    copy = entry.distribution
+    return never_released(copy.name, copy.version or "") if _is_of_public_index(copy) else None
 
 
 def _is_of_public_index(copy: Distribution) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.checks.installation import INSTEAD
@@ -57,6 +58,9 @@ _NOT_FOUND = re.compile(
 _OFFERED = "(from versions: "
 _LONGEST = 20_000
 """Characters of a list of versions."""
+_MOST = 12
+"""Requirements that are explained."""
+_MOST_MESSAGES = 200
 SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 
@@ -100,12 +104,12 @@ def not_offered(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each requirement for which pip finds no release, if the recorded releases say why."""
     if "No matching distribution" not in text and "Could not find a version" not in text:
         return []
-    return [finding for each in _refused(text) if (finding := _why_refused(each, facts)) is not None]
+    return [finding for each in _refused(text)[:_MOST] if (finding := _why_refused(each, facts)) is not None]
 
 
 def _refused(text: str) -> list[_Refused]:
     found: dict[tuple[str, str], _Refused] = {}
-    for match in _NOT_FOUND.finditer(text):
+    for match in islice(_NOT_FOUND.finditer(text), _MOST_MESSAGES):
         name, specifier = normalized(match["name"]), match["spec"].replace(" ", "")
         end = text.find("\n", match.end())
         rest = text[match.end() : end if end >= 0 else len(text)][:_LONGEST]
@@ -175,7 +179,7 @@ def _of_another_python(each: _Refused, facts: Facts, system: str | None) -> Find
         pythons = _PYTHONS
     else:  # nothing is offered: another Python, or no connection to the index
         pythons = () if is_older or able[-1] == _PYTHONS[-1] else (_PYTHONS[-1],)
-    places = _places(each, releases, wanted, pythons, (system,) if system else tuple(SYSTEMS))
+    places = _places(each, releases, wanted, pythons, (system,) if system else _systems(releases))
     one_python, one_system = len({python for python, _ in places}) == 1, len({on for _, on in places}) == 1
     is_told = bool(each.offered) or pythons == (stated,)
     certain = is_told and (one_python or (one_system and system is None))
@@ -232,6 +236,11 @@ def _places(
             if known <= there and there.isdisjoint(release.version for release in wanted):
                 found.setdefault((len(unseen), len(there - known)), []).append((python, system))
     return found[min(found)] if found else []
+
+
+def _systems(releases: Sequence[Published]) -> tuple[str, ...]:
+    """Return the systems that can make a difference: one if none of the releases has wheels for some systems alone."""
+    return tuple(SYSTEMS) if any(release.wheels and "sdist" not in release.wheels for release in releases) else ("linux",)
 
 
 def _is_for(release: Published, python: str, system: str | None) -> bool:
