@@ -144,7 +144,8 @@ class ShellCommand:
     """A simple command: its words, the variables set before it and its working directory (or ``None``).
 
     ``taken`` is the text on its standard input, if known; ``written`` the text that it writes, by the name of the file.
-    ``made`` are files that it writes something unknown into, ``copied`` the file that it copies, and the copy.
+    ``appended`` are those of which it is only the end, ``made`` files that it writes something unknown into, ``copied`` the
+    file that it copies, and the copy.
     ``open_ended``: it also has words that are only known at run time (``"$@"``). ``piped_from`` is the program before it in a
     pipe. ``computed`` are the variables that the script has set to something unknown.
     """
@@ -156,6 +157,7 @@ class ShellCommand:
         self.directory = directory
         self.taken: str | None = None
         self.written: dict[str, str] = {}
+        self.appended: set[str] = set()
         self.made: list[str] = []
         self.copied: tuple[str, str] | None = None
         self.open_ended = False
@@ -215,6 +217,8 @@ class ShellReader:
         self._previous = ""
         """The program of the previous command."""
         self._files: dict[str, str] = {}
+        self._begun: set[str] = set()
+        """Files that a command writes from their beginning."""
 
     def read(self, command: SimpleCommand, *, certain: bool = True) -> ShellCommand | None:
         """Return the next command; ``None`` for one that only sets variables, whose values are unknown unless ``certain``."""
@@ -288,6 +292,10 @@ class ShellReader:
         for names, appended in outputs:
             if len(names) == 1 and "$" not in names[0] and names[0] != "/dev/null":
                 whole = f"{self._directory or ''}/{names[0]}"
+                if not appended:
+                    self._begun.add(whole)
+                elif whole not in self._begun:
+                    found.appended.add(names[0])
                 self._files[whole] = (self._files.get(whole, "") if appended else "") + text
                 self._grown += len(text) + 16
                 found.written[names[0]] = self._files[whole]

@@ -372,3 +372,14 @@ def test_gpus_of_a_whole_job_on_nobody_knows_how_many_nodes(tmp_path: Path) -> N
     path.write_text("#!/bin/bash\n#SBATCH --gpus=8\npip install torch==2.5.1\n", encoding="utf-8")
     (listing,) = read_listings(str(path))
     assert listing.context.accelerators is None
+
+
+def test_what_is_appended_to_a_file_of_the_project_is_only_its_end(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\n")
+    install = "pip install -r requirements.txt\n"
+    found = read(tmp_path, f"echo trl==0.17.0 >> requirements.txt\necho peft >> requirements.txt\n{install}")
+    assert pins(found) == {"torch": "2.6.0", "trl": "0.17.0", "peft": None}
+    assert pins(read(tmp_path, f"echo trl==0.17.0 > requirements.txt\necho peft >> requirements.txt\n{install}")) == {
+        "trl": "0.17.0", "peft": None,
+    }  # fmt: skip
+    assert pins(read(tmp_path, "echo trl==0.17.0 >> new.txt\npip install -r new.txt\n")) == {"trl": "0.17.0"}

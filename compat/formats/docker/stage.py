@@ -90,6 +90,8 @@ class ImageFiles(InstallFiles):
         self.mounts: list[Copied] = []
         """The bind mounts of the current RUN."""
         self.documents: dict[str, HereDocument] = {}
+        self.additions: dict[str, HereDocument] = {}
+        """What commands append to files of the build context."""
         self._copied: dict[str, Opened] = {}
         self.made: set[str] = set()
         """Files that commands write, of which the text is unknown."""
@@ -97,6 +99,7 @@ class ImageFiles(InstallFiles):
             self.workdir = parent.workdir
             self.copies = list(parent.copies)
             self.documents = dict(parent.documents)
+            self.additions = dict(parent.additions)
             self.made = set(parent.made)
             self._copied = dict(parent._copied)
             self.notes = dict(parent.notes)
@@ -129,13 +132,20 @@ class ImageFiles(InstallFiles):
                 self.not_read(command.where, f"{what} was not read: {reason}")
             return None
 
+    def requirements(self, file: str, command: Command) -> list[Entry]:
+        added = self.additions.get(self.place(file, command.directory))
+        more = [] if added is None else self._entries(self._own(added), "-r")
+        return [*super().requirements(file, command), *more]
+
+    def _own(self, document: HereDocument) -> Opened:
+        return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
+
     def find(self, file: str, directory: str | None, purpose: str = "") -> Opened:
         if "://" in file:
             raise NotRead("it is a URL")
         path = self.place(file, directory)
         if path in self.documents:
-            document = self.documents[path]
-            return Opened(self.path, document.text.encode("utf-8", "surrogatepass"), document.line - 1)
+            return self._own(self.documents[path])
         if path in self._copied:
             return self._copied[path]
         return Opened(*self.context.open(path, [*self.copies, *self.mounts]))
@@ -307,7 +317,7 @@ class Run:
 
     def _apply(self, command: ShellCommand) -> None:
         for name, written in command.written.items():
-            self._write(self.stage.files.place(name, command.directory), written)
+            self._write(self.stage.files.place(name, command.directory), written, appended=name in command.appended)
         if command.copied is not None:
             self.stage.files.copy(*(self.stage.files.place(name, command.directory) for name in command.copied))
         self.stage.files.made.update(self.stage.files.place(name, command.directory) for name in command.made)
@@ -339,10 +349,15 @@ class Run:
             return found
         return replace(found, extra={**found.extra, "no_compiler": self.stage.system})
 
-    def _write(self, place: str, text: str) -> None:
+    def _write(self, place: str, text: str, *, appended: bool) -> None:
         """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""
         line = next((each.line for each in self.instruction.documents if each.text == text), self.places.at)
-        self.stage.files.documents[place] = HereDocument("", text, line)
+        files = self.stage.files
+        copied = appended and place not in files.documents and files.context.find(place, files.copies) is not None
+        kept = files.additions if copied else files.documents
+        if appended and place in kept and not text.startswith(kept[place].text):  # by another RUN
+            text, line = kept[place].text + text, kept[place].line
+        kept[place] = HereDocument("", text, line)
 
     def _other(self, command: ShellCommand) -> None:
         """Handle a command that does not install Python distributions; it was unwrapped once without an error."""
@@ -444,7 +459,8 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
             yield from _unwrapped_commands(inner, variables, depth + 1)
         return
     found = ShellCommand(command.words, variables, {}, command.directory)
-    found.taken, found.written, found.made, found.copied = command.taken, command.written, command.made, command.copied
+    found.taken, found.written, found.appended = command.taken, command.written, command.appended
+    found.made, found.copied = command.made, command.copied
     found.open_ended, found.computed, found.piped_from = command.open_ended, command.computed, command.piped_from
     yield found
 

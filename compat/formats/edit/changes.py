@@ -242,6 +242,8 @@ def _admitting(ranges: list[Statement[Place]], change: Change) -> list[Statement
 
 _NAMED = re.compile(r"\s*[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _EXTRAS = re.compile(r"\s*\[[^\]]*\]")
+_PYTHON = re.compile(r"-cp\d+-cp\d+-")
+"""The Python in the name of a wheel."""
 _WITH_REVISION = re.compile(r"([^#]*?://[^/#]*/[^#]*?)(@[^#@/]*(?:/[^#@]*)?)?(#.*)?")
 
 
@@ -358,6 +360,8 @@ def _from_address(parts: _Parts, change: Change) -> str:
     new = address(change.source)
     if parts.address is not None and change.source is not None and change.source.kind == "vcs":
         new = moved_revision(parts.address, change.source) or new
+    if change.is_wheel and "python" in parts.tail and (own := _PYTHON.search(parts.address or "")):
+        new = _PYTHON.sub(own[0], new)  # one line for each Python
     tail = f" {parts.tail.lstrip()}" if parts.tail.strip() else parts.tail
     return f"{new}{tail}" if parts.bare and change.is_wheel else f"{parts.head.rstrip()} @ {new}{tail}"
 

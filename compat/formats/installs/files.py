@@ -198,7 +198,13 @@ class InstallFiles:
         """Return the entries of a file passed with ``-r``."""
         file = printed_file(file) or file
         opened = self.open(file, command, "-r", f"-r {file}")
-        return [] if opened is None else self._entries(opened, "-r")
+        found = [] if opened is None else self._entries(opened, "-r")
+        if self.place(file, command.directory) not in command.appended:
+            return found
+        try:  # which is only its end
+            return [*self._entries(self.find(file, command.directory, "-r"), "-r"), *found]
+        except NotRead:
+            return found
 
     def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
         """Return the entries of a file passed with ``-c``, by name."""

@@ -67,6 +67,7 @@ class ShellSteps:
         self._copies: dict[str, str] = {}
         """The files that its commands copy, by the place of the copy."""
         self._made: set[str] = set()
+        self._appended: set[str] = set()
         """Files that its commands write, of which the text is unknown."""
         self._frames = [_Frame("script", None)]
         self._tested = False
@@ -158,7 +159,8 @@ class ShellSteps:
             install = self._with_originals(install, found.directory)
             written = dict(self.files)
             made, computed = self._made, self._reader.computed
-            frame.current.append(Command(install, self._where(line), lines, found.directory, written, made, computed))
+            placed = Command(install, self._where(line), lines, found.directory, written, made, {*self._appended}, computed)
+            frame.current.append(placed)
             if install.runs:
                 self.others.append((found, line))
             return
@@ -207,6 +209,7 @@ class ShellSteps:
         for name, text in found.written.items():
             place = posixpath.normpath(posixpath.join(found.directory or "", name))
             self.files[place] = (text, line + bool(command.documents))
+            (self._appended.add if name in found.appended else self._appended.discard)(place)
         if found.copied is not None:
             source, target = (posixpath.normpath(posixpath.join(found.directory or "", name)) for name in found.copied)
             self._copies[target] = self._copies.get(source, source)

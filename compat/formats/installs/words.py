@@ -333,8 +333,9 @@ def backend_of(word: str) -> dict[str, str]:
 class Command:
     """An install command: file and line for notes (``where``), its ``lines``, and its working directory.
 
-    ``written`` are the files that earlier commands of the script wrote: their text, and the line that wrote it; ``made`` those
-    of which the text is unknown. ``computed`` are the variables that the script sets to something unknown.
+    ``written`` are the files that earlier commands of the script wrote: their text, and the line that wrote it; ``appended``
+    those of which that is only the end, ``made`` those of which the text is unknown. ``computed`` are the variables that the
+    script sets to something unknown.
     """
 
     install: Install
@@ -343,6 +344,7 @@ class Command:
     directory: str | None = None
     written: Mapping[str, tuple[str, int]] = EMPTY
     made: Collection[str] = ()
+    appended: Collection[str] = ()
     computed: Collection[str] = ()
 
 

@@ -154,6 +154,29 @@ def test_requirements_of_the_build_context(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "run",
+    [
+        'RUN echo "trl==0.17.0" >> requirements.txt',
+        'RUN if [ "$V" = alt ]; then echo "trl==0.17.0" >> requirements.txt; fi',
+        'RUN echo "peft" >> requirements.txt\nRUN echo "trl==0.17.0" >> requirements.txt',
+        "RUN echo trl==0.17.0 | tee -a requirements.txt",
+    ],
+)
+def test_what_is_appended_to_a_file_is_only_its_end(project: Path, run: str) -> None:
+    listing = built(project, f"FROM python:3.11\nCOPY requirements.txt .\n{run}\nRUN pip install -r requirements.txt\n")
+    found = {entry.distribution.name: (entry.file is None, entry.line) for entry in listing.entries}
+    assert found["torch"] == (False, 2)
+    assert found["trl"] == (True, 3 + ("peft" in run))
+    assert ("peft" in found) == ("peft" in run)
+
+
+def test_what_is_written_to_a_file_replaces_it(project: Path) -> None:
+    for run in ("echo trl > requirements.txt", "echo a > requirements.txt && echo trl >> requirements.txt"):
+        listing = built(project, f"FROM python:3.11\nCOPY requirements.txt .\nRUN {run}\nRUN pip install -r requirements.txt\n")
+        assert "torch" not in pins(listing)
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         "COPY requirements.txt /tmp/\nRUN pip install -r /tmp/requirements.txt",

@@ -57,6 +57,17 @@ def test_a_release_that_is_compiled_in_place_of_a_wheel_sees_the_installed_torch
     assert edited(name, text.format(wheel), flash) == text.format(f"flash-attn==2.8.3{added}")
 
 
+def test_a_line_for_each_python_keeps_it(edited: Edited) -> None:
+    wheel = "https://host.example/v{0}/flash_attn-{0}+cu12torch{1}cxx11abiTRUE-cp3{2}-cp3{2}-linux_x86_64.whl"
+    lines = "".join(f'{wheel.format("{0}", "{1}", each)} ; python_version == "3.{each}"\n' for each in (11, 12))
+    before = Source("url", {"url": wheel.format("2.8.2", "2.7", 12)})
+    after = Source("url", {"url": wheel.format("2.8.3", "2.8", 12)})
+    flash = Change(
+        "flash-attn", "2.8.2+cu12torch2.7cxx11abiTRUE", "2.8.3+cu12torch2.8cxx11abiTRUE", after, before_source=before
+    )
+    assert edited("requirements.txt", lines.format("2.8.2", "2.7"), flash) == lines.format("2.8.3", "2.8")
+
+
 def test_a_redirection_is_no_requirement(edited: Edited) -> None:
     text = "pip install torch==2.5.1 2>&1 | tee log\nuv pip uninstall xformers 2>/dev/null\n"
     assert edited("setup.sh", text, TORCH) == text.replace("2.5.1", "2.6.0")
