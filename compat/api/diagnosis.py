@@ -8,8 +8,8 @@ from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.targets import apply_options, threshold_code
 from compat.checks import check_environment, named_devices
-from compat.checks.advice import with_ranked_fixes
 from compat.checks.questions import likelihood_of
+from compat.checks.side_effects import with_best_fixes
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages
 from compat.diagnosis.stated import EXPERIENCE
@@ -156,7 +156,7 @@ def _of_combination(environment: Environment, matrix: Matrix) -> tuple[Finding, 
     if not environment.distributions:
         return ()
     environment, findings, _ = check_environment(environment, matrix)
-    return with_ranked_fixes(tuple(filter(_holds, findings)), environment, matrix)
+    return with_best_fixes(tuple(filter(_holds, findings)), environment, matrix)
 
 
 def known_of(text: str, found: Diagnosis, matrix: Matrix) -> tuple[Finding, ...]:
@@ -169,7 +169,7 @@ def known_of(text: str, found: Diagnosis, matrix: Matrix) -> tuple[Finding, ...]
     environment, findings, _ = check_environment(environment, matrix)
     known = [each for each in findings if each.effect in effects and (_holds(each) or _may_be_seen(each))]
     known.sort(key=lambda each: (not _holds(each), each.effect not in _QUIETLY, each.order()))
-    return with_ranked_fixes(tuple(map(_reported, known[:_MOST_KNOWN])), environment, matrix)
+    return with_best_fixes(tuple(map(_reported, known[:_MOST_KNOWN])), environment, matrix)
 
 
 def _holds(finding: Finding) -> bool:
@@ -203,7 +203,7 @@ def diagnose_text(text: str, environment: Environment, matrix: Matrix) -> Diagno
             other = _diagnosed(reading, errors, environment, matrix)
             if (_explains(other), _extent(errors)) > (_explains(best), _extent(best.errors)):
                 best = other
-    return replace(best, findings=with_ranked_fixes(best.findings, best.environment, matrix))
+    return replace(best, findings=with_best_fixes(best.findings, best.environment, matrix))
 
 
 def _extent(errors: tuple[RaisedError, ...]) -> tuple[int, int, int]:

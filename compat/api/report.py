@@ -280,15 +280,11 @@ def _with_branches(
 def _advised(
     findings: tuple[Finding, ...], environment: Environment, matrix: Matrix, shared: Shared | None = None
 ) -> tuple[Finding, ...]:
-    """The findings with their fixes in the order of what they leave, if any leaves a choice."""
-    if any(len(finding.fixes) > 1 for finding in findings):
-        from compat.checks.advice import with_ranked_fixes  # imported late: not needed where nothing is found
-
-        findings = with_ranked_fixes(findings, environment, matrix, shared)
+    """The findings with their fixes, best first, and with fixes for images."""
     if any(finding.fixes for finding in findings):
-        from compat.checks.side_effects import with_bounds
+        from compat.checks.side_effects import with_best_fixes  # imported late: not needed where nothing is found
 
-        findings = with_bounds(findings, environment)
+        findings = with_best_fixes(findings, environment, matrix, shared)
     if findings and any(map(own_image_of, environment.distributions or ())):
         from compat.checks.image_tags import with_image_fixes
 

@@ -7,7 +7,7 @@ transformers 4 refuses. With ``"huggingface-hub<1.0"`` in the command it takes a
 
 from __future__ import annotations
 
-from compat.checks.advice import offered, wanted_by
+from compat.checks.advice import offered, wanted_by, with_ranked_fixes
 from compat.checks.missing import tightest
 from compat.checks.requirements import requires_among
 from compat.model import Distribution
@@ -17,18 +17,22 @@ from compat.versions import EVERY, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from compat.checks.advice import Shared
     from compat.model import Environment, Finding, Fix
+    from compat.rules.compiled import Matrix
     from compat.versions import Ranges
 
 
-def with_bounds(findings: tuple[Finding, ...], environment: Environment) -> tuple[Finding, ...]:
-    """The findings, each with the bounds in the command of its first fix."""
+def with_best_fixes(
+    findings: Sequence[Finding], environment: Environment, matrix: Matrix, shared: Shared | None = None
+) -> tuple[Finding, ...]:
+    """The findings with their fixes in the order of what they leave, and the bounds in the command of the first one."""
     return tuple(
         replace(each, fixes=(bounded(each.fixes[0], environment), *each.fixes[1:]))
         if each.verdict == "hit" and each.fixes else each
-        for each in findings
+        for each in with_ranked_fixes(findings, environment, matrix, shared)
     )  # fmt: skip
 
 
