@@ -26,7 +26,7 @@ from compat.repair.target import Target, satisfies
 from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet_requirements
 
 INDEX = Source("index")
-RESOLVED = "packages that uv resolves today"
+RESOLVED = "that uv resolves today"
 _OLDER = 3
 """Maximum number of older Pythons that are tried."""
 
@@ -231,7 +231,8 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     if replace(case, overrides=found.overridden).is_refused:
         notes.append(f"{REFUSED}: {_first_reason(found.why)}")
     environment = replace(environment, distributions=tuple(copies), distributions_complete=case.known is None)
-    told = (*case.told, f"the {len(releases)} {RESOLVED}")
+    count = "one package" if len(releases) == 1 else f"{len(releases)} packages"
+    told = (*case.told, f"the {count} {RESOLVED}")
     return replace(
         case,
         environment=environment,

@@ -105,6 +105,8 @@ class IndexUniverse:
         """Releases of packages without any wheel whose requirements are unknown, and what was assumed instead."""
         self.beyond: dict[str, str] = {}
         """Packages with newer releases that have wheels for the target's system, but not for its Python: the first of these."""
+        self.unbuilt: dict[str, list[str]] = {}
+        """Releases that are no candidates because only their source can be installed, of packages that have wheels."""
         self.narrowed: dict[str, str] = {}
         """Packages pinned to an index that cannot be reached, and why; the ordinary indexes are used instead."""
 
@@ -142,8 +144,10 @@ class IndexUniverse:
         later = [each for each in elsewhere - by_version.keys() if last is not None and _version(each) > last]
         if first := self._first_for_others(later, files):
             self.beyond[name] = first
+        self.unbuilt.pop(name, None)
         for version in sorted(by_version, key=_version):
             if version not in built and last is not None and (version in elsewhere or _version(version) < last):
+                self.unbuilt.setdefault(name, []).append(version)
                 continue
             found = sorted(by_version[version], key=lambda file: (file.kind != "wheel", file.filename))
             self._files[name, version] = tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from compat.model import EMPTY, Finding
@@ -12,7 +12,7 @@ from compat.repair.engine import ERRORS, LEVELS, Origin, Requires, Statement, co
 from compat.repair.problem import DAYS_BACK, FOLLOWING, UNRESOLVED, Problem, Recommended, family
 from compat.repair.relaxation import ABSENT, Forbidden, Relaxation
 from compat.repair.solve import Solution, Solver
-from compat.repair.target import Need
+from compat.repair.target import Need, satisfies
 from compat.repair.verify import active
 
 _ALTERNATIVES = 4
@@ -183,16 +183,18 @@ def contradiction_text(core: Iterable[Origin], opened: Mapping[str, tuple[Releas
 
 def why_unsatisfied(
     core: Iterable[Origin], problem: Problem, opened: Mapping[str, tuple[Release, ...]],
-    published: Callable[[str], tuple[Release, ...]],
+    published: Callable[[str], tuple[Release, ...]], unbuilt: Mapping[str, Sequence[str]] = EMPTY,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Why no candidate meets a contradictory requirement: it stays, is yanked, old or a pre-release, or not ``published``."""
+    """Why no candidate meets a contradictory requirement: it stays, is yanked, old or a pre-release, has no wheel
+    (``unbuilt``), or is not ``published``."""
     statements = tuple(core)
     texts = {each.text for each in statements if each.kind in ("asked", "keep")}
     wishes = (need for need in (*problem.asked, *problem.keep) if any(text.endswith(f" {need.text}") for text in texts))
     needs = dict.fromkeys((*(each.need for each in statements if isinstance(each, Requires)), *wishes))
     read = (need for need in needs if need.name in opened)
     lacked = (need for need in read if not any(each.meets(need.specifier) for each in opened[need.name]))
-    return tuple(dict.fromkeys(_why_stays(need.name, problem) or _why_none(need, published(need.name)) for need in lacked))
+    reasons = (_why_stays(each.name, problem) or _why_none(each, published(each.name), unbuilt) for each in lacked)
+    return tuple(dict.fromkeys(reasons))
 
 
 def _why_stays(name: str, problem: Problem) -> str:
@@ -204,9 +206,12 @@ def _why_stays(name: str, problem: Problem) -> str:
     return f"{name} {current.version} stays: {origin}, and no error is about it (--keep {name}==VERSION moves it)"
 
 
-def _why_none(need: Need, published: tuple[Release, ...]) -> str:
+def _why_none(need: Need, published: tuple[Release, ...], unbuilt: Mapping[str, Sequence[str]]) -> str:
     fitting = [each for each in published if each.plain and each.meets(need.specifier)]
     if not fitting:
+        source = next((each for each in reversed(unbuilt.get(need.name, ())) if satisfies(each, need.specifier)), None)
+        if source is not None:
+            return f"{need.name} {source} has no wheel, and compat builds nothing"
         return f"there is no {need.text} for this target"
     last = fitting[-1]
     named = f"{need.name} {last.version}"

@@ -326,7 +326,7 @@ class Planner:
         eased = most_helpful_removal(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
         reasons_of_none = why_unsatisfied(
-            core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or ()
+            core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or (), self._universe.unbuilt
         )
         return (
             (*contradiction_text(core, solver.opened), *reasons_of_none, *others),

@@ -136,6 +136,11 @@ class Variants:
         return self.base.beyond
 
     @property
+    def unbuilt(self) -> Mapping[str, list[str]]:
+        """Releases that are no candidates: see :attr:`IndexUniverse.unbuilt`."""
+        return self.base.unbuilt
+
+    @property
     def assumed(self) -> Mapping[Release, str]:
         """Assumptions about releases whose own metadata could not be read."""
         commits = [each for each in self._sources if isinstance(each, Commits)]

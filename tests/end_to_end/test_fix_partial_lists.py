@@ -205,7 +205,7 @@ def test_a_package_whose_only_wheels_are_early_ones_is_one_that_is_built(fix: Ru
     done = fix("--format", "json", url=index.url, job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert report["plan"]["target"][-1] == "the 1 packages that uv resolves today"
+    assert report["plan"]["target"][-1] == "the one package that uv resolves today"
     assert any(note.startswith("built: no wheel") for note in report["notes"])
 
 

@@ -182,5 +182,8 @@ def test_why_no_release_meets_a_requirement_is_part_of_a_contradiction(release: 
     problem = Problem(Environment(), TARGET, {"trl": Release("trl", "1.0")})
     opened = {"trl": (Release("trl", "2.0"),), "peft": (Release("peft", "1.0"),)}
     assert why_unsatisfied(core, problem, opened, lambda name: (release,)) == (told,)
+    if release.version == "1.0":
+        why = "peft 2.0 has no wheel, and compat builds nothing"
+        assert why_unsatisfied(core, problem, opened, lambda name: (release,), {"peft": ["0.9", "2.0"]}) == (why,)
     opened["peft"] = (Release("peft", "2.1"),)
     assert why_unsatisfied(core, problem, opened, lambda name: (release,)) == ()
