@@ -62,6 +62,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("AttributeError: Qwen2Tokenizer has no attribute additional_special_tokens. Did you mean: 'add_special_tokens'?", "tokenizer-additional-special-tokens", ["transformers"], "extra_special_tokens"),
         ("AttributeError: 'LlamaTokenizerFast' object has no attribute 'additional_special_tokens_ids'", "tokenizer-additional-special-tokens", ["transformers"], "transformers>=4.47,<5"),
         ("TypeError: Unexpected keyword argument 'guided_decoding'", "vllm-guided-decoding", ["vllm"], "structured_outputs"),
+        ("train.py: error: argument --lr_scheduler_kwargs/--lr-scheduler-kwargs: invalid dict value: '{\"min_lr\": 1e-6}'", "scheduler-option-of-a-release", ["transformers"], "transformers>=4.57.5,<5"),
         ("error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!", "gcc-too-new", [], "CC=gcc-12"),
         ("ERROR: Failed building wheel for flash-attn", "build-failed", ["flash-attn"], "--only-binary :all: flash-attn"),
         ("error: Microsoft Visual C++ 14.0 or greater is required. Get it with it", "no-msvc", [], "wheel for Windows"),
