@@ -29,6 +29,8 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     """The plan that takes torch and its companions from conda-forge, if it is past the end of the channel; refused for a file
     that pins every build."""
     copies = {copy.name: copy for copy in case.environment.distributions or () if copy.source and copy.source.kind == "conda"}
+    if any(copy.name == "torch" and copy.name not in copies for copy in case.environment.distributions or ()):
+        return _beside_a_wheel(plan, copies)
     torch = next((each for each in plan.changes if each.name == "torch" and each.name in copies), None)
     if torch is None or torch.after is None or key_of(torch.after) <= key_of(LAST) or not _is_of_channel(copies["torch"]):
         return plan
@@ -44,6 +46,17 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
     toolkit = (_on_cuda(each) for each in copies.values() if _is_on_other_cuda(each))
     changes = tuple(sorted((*moved, *gone, *toolkit), key=lambda each: each.name))
     return replace(plan, changes=changes, assumed={**plan.assumed, f"torch {torch.after}": told})
+
+
+def _beside_a_wheel(plan: Plan, copies: Mapping[str, Distribution]) -> Plan:
+    """The plan that takes torchvision and torchaudio by pip, as torch is: conda's would bring conda's torch along."""
+    changes = tuple(
+        replace(each, source=Source("index"), before_source=copies[each.name].source)
+        if each.name in BESIDE and each.name in copies and each.after and each.source is None
+        else each
+        for each in plan.changes
+    )
+    return replace(plan, changes=changes)
 
 
 def _has_pip(case: Case) -> bool:

@@ -72,6 +72,19 @@ def test_every_build_pinned_takes_the_wheels(fix: Run, index: IndexServer, tmp_p
     assert "PIP_NO_BUILD_ISOLATION" not in done.stdout
 
 
+def test_beside_a_wheel_of_torch_torchaudio_is_a_wheel(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """conda's would bring conda's torch along."""
+    index.add("torch", {"2.6.0": release("2025-01-29")})
+    index.add("torchaudio", {each: release("2025-01-29", f"torch=={each}") for each in ("2.4.0", "2.6.0")})
+    lines = ["dependencies:", "  - python=3.11", "  - torchaudio=2.4.0", "  - pip:", "    - torch==2.6.0"]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, ""]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "A100"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = [line.partition("  #")[0] for line in file.read_text().splitlines()]
+    assert written == [*lines[:2], *lines[3:], "    - torchaudio==2.6.0"]
+
+
 @pytest.mark.parametrize("python", ["=3.8.18=h955ad1f_0", "=3.8"])
 def test_python_moves_if_only_releases_for_a_newer_one_have_code(
     fix: Run, index: IndexServer, tmp_path: Path, python: str
