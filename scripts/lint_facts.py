@@ -32,7 +32,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "models": (("organisation", "stem", "architectures", "types", "own_code"), ("organisation", "stem")),
     "numpy_abi": (("package", "last", "first", "module"), ("package",)),
     "overlaps": (("package", "file", "releases", "alike", "mixed", "part", "build", "rank"), ("package", "file")),
-    "published_wheels": (("package", "version", "series", "cuda", "pythons"), ("package", "version")),
+    "published_wheels": (("package", "version", "series", "cudas", "pythons"), ("package", "version")),
     "releases": (
         ("package", "version", "uploaded", "requires_python", "glibc", "wheels", "yanked", "reason"), ("package", "version"),
     ),

@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
     r"(?P<folder>https://github\.com/Dao-AILab/flash-attention/releases/download/v)[\w.]+/(?P<name>flash_attn)-[\w.]+"
     r"(?:\+|%2[Bb])cu\d+torch[\d.]+cxx11abi(?:TRUE|FALSE)-cp\d+-cp\d+-(?P<platform>linux_x86_64)\.whl"
 )
-"""The addresses of ``matrix/facts/published_wheels.csv`` for releases with a ``cuda``: ``cu`` and the major release of it."""
+"""The addresses of ``matrix/facts/published_wheels.csv`` for releases with ``cudas``: ``cu`` and one of these."""
 
 
 def with_wheels(plan: Plan, environment: Environment) -> Plan:

@@ -175,8 +175,8 @@ def tables_from(folder: str) -> Tables:
     published_for: dict[str, dict[str, tuple[Codes, Codes]]] = {}
     for row in _rows(folder, "published_wheels.csv"):
         published.setdefault(row["package"], {})[row["version"]] = tuple(row["series"].split())
-        if row["cuda"]:
-            found = tuple(row["cuda"].split()), tuple(row["pythons"].split())
+        if row["cudas"]:
+            found = tuple(row["cudas"].split()), tuple(row["pythons"].split())
             published_for.setdefault(row["package"], {})[row["version"]] = found
     runs: dict[str, dict[str, set[str]]] = {"": {}, "13.2": {}}
     for row in _rows(folder, "code_runs_on.csv"):
