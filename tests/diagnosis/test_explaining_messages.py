@@ -129,6 +129,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("RuntimeError: DataLoader worker (pid 1234) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.", "shared-memory", ["torch"], "shm-size"),
         ("torch.distributed.DistBackendError: NCCL error: invalid usage, NCCL version 2.21.5", "nccl", ["torch", "nvidia-nccl-cu12"], "NCCL_DEBUG"),
         ("ModuleNotFoundError: No module named 'flash_attn_interface'", "no-extension", ["flash-attn-3"], "flash-attn-3"),
+        ("    self.src = self.src[re.search(r\"^def\\s+\\w+\\s*\\(\", self.src, re.MULTILINE).start():]\nAttributeError: 'NoneType' object has no attribute 'start'", "triton-kernel-source", ["triton"], "3.12"),
         ("RuntimeError: Could not find 'RANK' in the torch environment", "not-launched", ["torch"], "torchrun"),
         ("Check the documentation of torch.load to learn more about types accepted by default with weights_only https://docs.example", "weights-only", ["torch"], "torch<2.6"),
         ("ImportError: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs", "undefined-symbol", ["torch"], "no-build-isolation"),
