@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from compat.versions import Ranges
 
 
+_MOVING = ("upgrade", "downgrade")
+"""Kinds of fixes that are bounded: what is missing is installed by one command for all findings, which asks for more."""
+
+
 def with_best_fixes(
     findings: Sequence[Finding], environment: Environment, matrix: Matrix, shared: Shared | None = None
 ) -> tuple[Finding, ...]:
     """The findings with their fixes in the order of what they leave, and the bounds in the command of the first one."""
     return tuple(
         replace(each, fixes=(bounded(each.fixes[0], environment), *each.fixes[1:]))
-        if each.verdict == "hit" and each.fixes else each
+        if each.verdict == "hit" and each.fixes and each.fixes[0].kind in _MOVING else each
         for each in with_ranked_fixes(findings, environment, matrix, shared)
     )  # fmt: skip
 
