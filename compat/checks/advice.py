@@ -196,19 +196,20 @@ class _Trials:
         exact = spec.removeprefix("==")
         if exact != spec and is_version(exact):
             return (exact,)
-        found = offered(name, ranges_of(spec), self._environment.python)
-        return (found[0], found[-1]) if found else ()
+        return ends_of(name, ranges_of(spec), self._environment.python)
 
 
-def offered(name: str, ranges: Ranges, python: str | None) -> list[str]:
-    """The recorded releases in ranges that installers take for this Python (``None``: any), oldest first."""
+def ends_of(name: str, ranges: Ranges, python: str | None) -> tuple[str, ...]:
+    """The oldest and the newest recorded release in ranges that installers take for this Python (``None``: any)."""
     package = open_declared().package(name)
 
     def fits(version: str) -> bool:
         each = package.published(version) if package and contains(ranges, key_of(version)) else None
         return each is not None and each.is_offered(python)
 
-    return [version for version in (package.versions if package else ()) if fits(version)]
+    versions = package.versions if package else []
+    oldest, newest = next(filter(fits, versions), None), next(filter(fits, reversed(versions)), None)
+    return () if oldest is None or newest is None else (oldest, newest)
 
 
 def requirements_in(command: str) -> Iterator[tuple[str, str]]:

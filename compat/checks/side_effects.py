@@ -7,7 +7,7 @@ transformers 4 refuses. With ``"huggingface-hub<1.0"`` in the command it takes a
 
 from __future__ import annotations
 
-from compat.checks.advice import offered, wanted_by, with_ranked_fixes
+from compat.checks.advice import ends_of, wanted_by, with_ranked_fixes
 from compat.checks.missing import tightest
 from compat.checks.requirements import requires_among
 from compat.model import Distribution
@@ -43,20 +43,23 @@ def with_best_fixes(
 def bounded(fix: Fix, environment: Environment) -> Fix:
     """A fix with what other installed packages require of the packages that its newest releases move."""
     wanted, python = wanted_by(fix), environment.python
-    ends = {name: offered(name, ranges_of(spec), python) for name, spec in wanted.items() if "+" not in spec}
+    ends = {name: ends_of(name, ranges_of(spec), python) for name, spec in wanted.items() if "+" not in spec}
     if not ends or len(ends) < len(wanted) or not all(ends.values()):
         return fix
     moved, asked, reached = _asked(environment, {name: each[-1] for name, each in ends.items()})
     unseen = [copy.name for copy in environment.distributions or () if copy.name not in reached]
+    least: dict[str, Ranges] | None = None
     more = ""
     for name in sorted(moved - wanted.keys()):
-        newest = offered(name, asked[name], python)[-1:]
+        newest = ends_of(name, asked[name], python)[-1:]
         met = [each.specifier for each in requires_among(environment, [*unseen, name], (name,)) if each.met and newest]
         refusing = [part for each in met for part in each.split(",") if not contains(ranges_of(part), key_of(newest[0]))]
         if refusing:
             bound = ",".join(tightest(list(dict.fromkeys(refusing))))
-            least = _asked(environment, {other: found[0] for other, found in ends.items()})[1].get(name, EVERY)
-            if any(offered(name, intersect(ranges_of(bound), each), python) for each in (asked[name], least)):
+            if least is None:
+                least = _asked(environment, {other: found[0] for other, found in ends.items()})[1]
+            required = (asked[name], least.get(name, EVERY))
+            if any(ends_of(name, intersect(ranges_of(bound), each), python) for each in required):
                 more += f' "{name}{bound}"'
     return replace(fix, command=f"{fix.command}{more}") if more else fix
 
