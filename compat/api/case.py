@@ -16,7 +16,7 @@ from compat.checks.torch_build import replaced_image_of
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.project.config import ProjectConfig, Target
-from compat.formats.registry import format_of, read_content
+from compat.formats.registry import read_listings
 from compat.index import Index
 from compat.model import Environment, Finding
 from compat.records import record, replace
@@ -175,12 +175,7 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
 
 def environments_in(path: str) -> list[Listing]:
     """Return the environments of a file that list packages: one for each service, job or container of some formats."""
-    return [each for each in _listings(path) if each.entries]
-
-
-def _listings(path: str) -> Sequence[Listing]:
-    content = read_content(path)
-    return format_of(path, content).listings(path, content)
+    return [each for each in read_listings(path) if each.entries]
 
 
 def part_of(case: Case, listings: Sequence[Listing]) -> Listing | None:
@@ -197,7 +192,7 @@ def _of_file(
     path = options.operands[0]
     listings = environments_in(path)
     if not listings:
-        why = next((note for each in _listings(path) for note in (*each.unread, *each.notes)), "")
+        why = next((note for each in read_listings(path) for note in (*each.unread, *each.notes)), "")
         raise InputError(f"lists no packages{why and f' ({why})'}", path)
     if len(listings) > 1 and part is None:
         names = ", ".join(each.label or each.file for each in listings)

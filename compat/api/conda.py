@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from compat.api.case import Case
 from compat.checks.torch_variants import ELSEWHERE, LAST, is_of_channel
@@ -50,13 +50,19 @@ def from_conda_forge(plan: Plan, case: Case) -> Plan:
 
 def _beside_a_wheel(plan: Plan, copies: Mapping[str, Distribution]) -> Plan:
     """The plan that takes torchvision and torchaudio by pip, as torch is: conda's would bring conda's torch along."""
-    changes = tuple(
+    wheels = (each.name for each in plan.changes if each.name in BESIDE and each.source is None)
+    return replace(plan, changes=_by_wheels(plan, wheels, copies))
+
+
+def _by_wheels(plan: Plan, names: Iterable[str], copies: Mapping[str, Distribution]) -> tuple[Change, ...]:
+    """The changes of a plan, with wheels in the place of these packages of conda."""
+    wheels = copies.keys() & set(names)
+    return tuple(
         replace(each, source=Source("index"), before_source=copies[each.name].source)
-        if each.name in BESIDE and each.name in copies and each.after and each.source is None
+        if each.name in wheels and each.after
         else each
         for each in plan.changes
     )
-    return replace(plan, changes=changes)
 
 
 def _has_pip(case: Case) -> bool:
@@ -71,13 +77,7 @@ def _by_pip(plan: Plan, torch: Change, copies: Mapping[str, Distribution]) -> Pl
     conda-forge's builds need others of most of these; wheels bring their own CUDA.
     """
     why = f"torch {torch.after} is installed by pip: conda's pytorch channel ended with {LAST}"
-    wheels = {"torch", *BESIDE}
-    moved = tuple(
-        replace(each, source=Source("index"), before_source=copies[each.name].source)
-        if each.name in wheels and each.name in copies and each.after
-        else each
-        for each in plan.changes
-    )
+    moved = _by_wheels(plan, ("torch", *BESIDE), copies)
     gone = (_gone(copies[name], why) for name in _OF_CHANNEL if name in copies)
     told = "its wheel, in place of conda's build: remove packages of conda that require pytorch by hand"
     changes = tuple(sorted((*moved, *gone), key=lambda each: each.name))

@@ -11,7 +11,7 @@ from compat.checks.choices import Requested
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
-from compat.formats.registry import format_of, read_content
+from compat.formats.registry import format_of, read_content, read_listings
 from compat.index import Index
 from compat.index.metadata import File
 from compat.model import Finding, of_no_index
@@ -27,8 +27,7 @@ def unserved_pythons(case: Case, edits: Iterable[Edit], index: Index) -> tuple[F
     if path is None:
         return ()
     with as_if_written(edits):
-        content = read_content(path)
-        (listing,) = format_of(path, content).listings(path, content)
+        (listing,) = read_listings(path)
         copies = (entry.distribution for entry in listing.entries)
         pins = {(copy.name, copy.version) for copy in copies if copy.version is not None and not of_no_index(copy)}
         read = index.files_of_pins(pins) if pins else {}
@@ -45,12 +44,11 @@ def without_pythons(found: Iterable[Finding]) -> tuple[Change, Edit] | None:
             continue
         before = read_content(place.file)
         lines = before.splitlines(keepends=True)
-        bound = _BOUND.search(lines[place.line - 1])
+        line = lines[place.line - 1]
+        bound = _BOUND.search(line)
         if bound is None:
             continue
-        start, end = bound.span(2)[0], bound.end()
-        line = lines[place.line - 1]
-        lines[place.line - 1] = line[:start] + floor.encode() + line[end:]
+        lines[place.line - 1] = line[: bound.start(2)] + floor.encode() + line[bound.end() :]
         why = f"{each.title} ({each.rule})"
         return Change("python", bound[2].decode(), floor, direct=True, why=why), Edit(place.file, before, b"".join(lines))
     return None
@@ -63,8 +61,7 @@ def _project_of(case: Case) -> str | None:
     form = format_of(case.file, read_content(case.file))
     try:
         path = form.source_of(case.file) if form.sources else case.file
-        content = read_content(path)
-        listings = format_of(path, content).listings(path, content)
+        listings = read_listings(path)
     except InputError:
         return None
     return path if len(listings) == 1 and listings[0].kind in python_range.KINDS else None

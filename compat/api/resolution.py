@@ -9,8 +9,8 @@ from functools import partial
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
 from compat.checks.choices import is_union
 from compat.checks.ranges import is_nightly, newest_on_its_index
-from compat.checks.torch_build import INDEX as TORCH_INDEX
 from compat.checks.torch_build import replaced_image_of
+from compat.checks.unresolvable import names_other_index
 from compat.index import Index
 from compat.index.metadata import File
 from compat.model import EMPTY, Distribution, Environment, Finding, Source, normalized, of_no_index
@@ -96,7 +96,7 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
 
 def _names_other_index(case: Case) -> bool:
     """Whether the file names an index that is not queried, other than PyTorch's."""
-    return case.listing is not None and any(not url.startswith(TORCH_INDEX) for url in case.listing.indexes)
+    return case.listing is not None and names_other_index(case.listing)
 
 
 def pins_of(case: Case) -> dict[str, str]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
-from compat.checks.torch_build import has_cxx11_abi
+from compat.checks.torch_build import cuda_of, has_cxx11_abi
 from compat.formats.edit.changes import Change
 from compat.model import Environment, Source
 from compat.records import replace
 from compat.repair.plan import Plan
 from compat.tables.builds import open_code_tables
+from compat.tables.linked import series_of
 
 _ADDRESS = re.compile(
     r"(?P<folder>https://github\.com/Dao-AILab/flash-attention/releases/download/v)[\w.]+/(?P<name>flash_attn)-[\w.]+"
@@ -40,9 +41,9 @@ def _moved(change: Change, plan: Plan, environment: Environment) -> Change | Non
         return None
     address = _ADDRESS.fullmatch(str(before.details.get("url", "")))
     cudas, pythons = tables.published_for.get(change.name, {}).get(change.after, ((), ()))
-    series = ".".join(map(str, torch.key.release[:2]))
-    default = (f"cu{each.cuda}" for each in tables.torch_builds(torch.public) if each.default and each.cuda)
-    major, python = (torch.key.local or next(default, ""))[2:4], ".".join(environment.python.split(".")[:2])
+    series, python = series_of(torch.public), series_of(environment.python)
+    default = next((each.cuda for each in tables.torch_builds(torch.public) if each.default and each.cuda), "")
+    major = (cuda_of(torch.key.local) or "" if torch.key.local else default).partition(".")[0]
     published = series in tables.published.get(change.name, {}).get(change.after, ())
     abi = has_cxx11_abi(torch.installed)
     if address is None or not published or major not in cudas or python not in pythons or abi is None:

@@ -184,7 +184,7 @@ def unpublished(listing: Listing, known: Environment, asked: Requested) -> Itera
 
     Nothing is said where the file names another index than PyTorch's, which may have releases of its own.
     """
-    if listing.complete or any(not url.startswith(INDEX) for url in listing.indexes):
+    if listing.complete or names_other_index(listing):
         return
     found = ((number, _unpublished(entry)) for number, entry in enumerate(listing.entries))
     wrong = list(islice(((number, finding) for number, finding in found if finding is not None), _MOST))
@@ -196,6 +196,11 @@ def unpublished(listing: Listing, known: Environment, asked: Requested) -> Itera
         entry = listing.entries[number]
         located = replace(finding, location=Location(entry.file or listing.file, entry.line))
         yield from _where_installed(located, installed[number], contexts)
+
+
+def names_other_index(listing: Listing) -> bool:
+    """Whether a file names an index or a folder of wheels other than PyTorch's."""
+    return any(not url.startswith(INDEX) for url in listing.indexes)
 
 
 def _unpublished(entry: Entry) -> Finding | None:

@@ -136,8 +136,9 @@ def _of_error(error: RaisedError, text: str, facts: Facts, derived: Sequence[Fin
         return found
     message = f"{error.exception or ''}: {error.message}"
     before = text.split("\n")[max(0, error.line - 9) : error.line - 1]  # a traceback without paths still shows its code
-    loading = next((f"{each[0]}: " for each in _LOADING.finditer(text)), "")
-    found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived, loading)
+    loading = _LOADING.search(text)
+    named = f"{loading[0]}: " if loading is not None else ""
+    found = _matching(message, error.line, "\n".join(before)[-1000:], error, facts, derived, named)
     return found or stated_requirements(error.message, error.line, facts)
 
 

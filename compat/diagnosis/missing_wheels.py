@@ -21,7 +21,8 @@ from compat.model import Finding, Fix, normalized
 from compat.records import record
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
-from compat.tables.declared import Declared, Published, Run, fits, newest_python, open_wheels
+from compat.tables.declared import Published, Run, fits, newest_python, open_declared, open_wheels
+from compat.tables.linked import series_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
 _NAME = r"[A-Za-z][\w.-]{0,60}?"
@@ -69,9 +70,7 @@ def failed_builds(text: str, facts: Facts) -> list[Finding]:
     """Return a finding for each package that is built, and fails to be, because its release has no wheel for this Python."""
     if not any(hint in text for hint in _HINTS):
         return []
-    python, system = facts.value("python"), facts.value("os")
-    python = python if isinstance(python, str) and is_version(python) else None
-    system = "darwin" if system == "macos" else system if isinstance(system, str) else None
+    python, system = _python_of(facts), _system_of(facts)
     if python is None or system not in (None, *SYSTEMS):
         return []
     found = {}
@@ -80,6 +79,17 @@ def failed_builds(text: str, facts: Facts) -> list[Finding]:
         if name not in found and (finding := _without_wheel(name, version, python, system)) is not None:
             found[name] = finding
     return list(found.values())
+
+
+def _python_of(facts: Facts) -> str | None:
+    python = facts.value("python")
+    return python if isinstance(python, str) and is_version(python) else None
+
+
+def _system_of(facts: Facts) -> str | None:
+    """Return the system as the tables name it, also one that they do not have."""
+    system = facts.value("os")
+    return "darwin" if system == "macos" else system if isinstance(system, str) else None
 
 
 @record(frozen=True)
@@ -121,14 +131,14 @@ def _refused(text: str) -> list[_Refused]:
 
 
 def _why_refused(each: _Refused, facts: Facts) -> Finding | None:
-    system = facts.value("os")
-    system = "darwin" if system == "macos" else system if system in SYSTEMS else None
-    if system is not None and (found := of_other_systems(each.name, str(system))) is not None:
+    system = _system_of(facts)
+    system = system if system in SYSTEMS else None
+    if system is not None and (found := of_other_systems(each.name, system)) is not None:
         return found
     release, _, label = each.pin.partition("+")
     if label:
         return _labelled(release, label) if each.name == "torch" else None
-    return never_released(each.name, each.pin) or _of_another_python(each, facts, system and str(system))
+    return never_released(each.name, each.pin) or _of_another_python(each, facts, system)
 
 
 def _labelled(release: str, label: str) -> Finding | None:
@@ -161,7 +171,7 @@ _USUAL = "3.12"
 
 def _of_another_python(each: _Refused, facts: Facts, system: str | None) -> Finding | None:
     """Return the finding for releases that are not for this Python, which the versions that pip offers may tell."""
-    package = Declared().package(each.name)
+    package, stated = open_declared().package(each.name), _python_of(facts)
     try:
         ranges = ranges_of(each.specifier)
     except ValueError:
@@ -172,49 +182,51 @@ def _of_another_python(each: _Refused, facts: Facts, system: str | None) -> Find
     is_older = bool(each.pin and releases) and key_of(each.pin) < key_of(releases[0].version)
     if not able and not is_older:
         return None
-    stated = facts.value("python")
-    if isinstance(stated, str) and is_version(stated):
-        pythons: Sequence[str] = (stated,)
-    elif each.offered:
-        pythons = _PYTHONS
-    else:  # nothing is offered: another Python, or no connection to the index
-        pythons = () if is_older or able[-1] == _PYTHONS[-1] else (_PYTHONS[-1],)
-    places = _places(each, releases, wanted, pythons, (system,) if system else _systems(releases))
-    one_python, one_system = len({python for python, _ in places}) == 1, len({on for _, on in places}) == 1
-    is_told = bool(each.offered) or pythons == (stated,)
-    certain = is_told and (one_python or (one_system and system is None))
+    if not each.offered and stated is None:  # another Python, or no connection to the index
+        unclear = is_older or able[-1] == _PYTHONS[-1]
+        return None if unclear else _unavailable(each, facts, "this Python", able, [_other_python(able)])
+    places = _places(each, releases, wanted, (stated,) if stated else _PYTHONS, (system,) if system else _systems(releases))
+    of_system = len({python for python, _ in places}) > 1
+    certain = not of_system or (len({on for _, on in places}) == 1 and system is None)
     if not places or (is_older and not certain):
         return None
     python, on = places[0]
-    where = "this Python" if not certain else f"Python {_minor(python)}" if one_python else SYSTEMS[on]
-    here = [release.version for release in releases if certain and _is_for(release, python, on)]
+    where = "this Python" if not certain else SYSTEMS[on] if of_system else f"Python {series_of(python)}"
+    others = [other for other in SYSTEMS if any(_is_for(r, python, other) for r in wanted)] if of_system else []
+    fixes = [_other_system(others) if others else _other_python(able)]
     first, last = (key_of(wanted[0].version), key_of(wanted[-1].version)) if wanted else (key_of(each.pin), key_of(each.pin))
-    after = next((version for version in here if key_of(version) > last), None)
-    before = next((version for version in reversed(here) if key_of(version) < first), None)
-    fixes = [
-        _other_place(able, None if one_python else [each for each in SYSTEMS if any(_is_for(r, python, each) for r in wanted)])
-    ]
-    if after is not None:
+    there = [release.version for release in releases if certain and _is_for(release, python, on)]
+    if (after := next((version for version in there if key_of(version) > last), None)) is not None:
         fixes.insert(0, upgrade_to(each.name, after, f"the first release after it for {where}"))
-    elif before is not None:
+    elif (before := next((version for version in reversed(there) if key_of(version) < first), None)) is not None:
         fixes.append(downgrade_to(each.name, before, f"the newest release before it for {where}"))
+    return _unavailable(each, facts, where, able, fixes, certain=certain, of_system=of_system)
+
+
+def _unavailable(
+    each: _Refused, facts: Facts, where: str, able: Sequence[str], fixes: Sequence[Fix], *,
+    certain: bool = False, of_system: bool = False,
+) -> Finding:  # fmt: skip
+    """Return the finding for a requirement without a release for a Python or system; ``able`` are the Pythons that have one."""
     reason = "It has wheels for older Pythons."
     if able:
         reason = f"It is for Python {able[0] if len(able) == 1 else f'{able[0]} to {able[-1]}'}."
-    if not one_python and certain:
+    if of_system and certain:
         reason = "It has no wheel for this system, and no source distribution."
     return Finding(
         rule=f"wheels-{each.name}", origin="release", verdict="hit" if certain else "possible", effect="install",
         title=f"{each} is not available for {where}", why=f"{reason} Installers skip what is not for their Python and system.",
-        packages={each.name: each.pin or version_of(each.name, facts)}, facts=("python" if one_python else "os",),
+        packages={each.name: each.pin or version_of(each.name, facts)}, facts=("os" if of_system else "python",),
         fixes=tuple(fixes), evidence=(TAGS,), here=_HERE,
     )  # fmt: skip
 
 
-def _other_place(pythons: Sequence[str], systems: Sequence[str] | None) -> Fix:
-    """Return the fix to use another Python, or another system if ``systems`` are those that it is for."""
-    if systems:
-        return Fix("config", text=f"use {' or '.join(SYSTEMS[each] for each in systems)}, which it is for")
+def _other_system(systems: Sequence[str]) -> Fix:
+    return Fix("config", text=f"use {' or '.join(SYSTEMS[each] for each in systems)}, which it is for")
+
+
+def _other_python(pythons: Sequence[str]) -> Fix:
+    """Return the fix to use one of these Pythons; without any, the release is older than all that are recorded."""
     if not pythons:
         return Fix("config", text="use an older Python, which it has wheels for")
     python = max((each for each in pythons if key_of(each) <= key_of(_USUAL)), key=key_of, default=pythons[0])
@@ -226,13 +238,13 @@ def _places(
 ) -> list[tuple[str, str]]:
     """Return the (Python, system) pairs on which pip finds what it offers and nothing that is wanted, those that fit best."""
     offered = frozenset(each.offered or ())
+    known = offered & {release.version for release in releases}
     newest = max(map(key_of, offered), default=None)  # later releases may not have been published when the message was
     found: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for python in pythons:
         for system in systems:
             there = {release.version for release in releases if _is_for(release, python, system)}
             unseen = {version for version in there - offered if newest is not None and key_of(version) < newest}
-            known = {release.version for release in releases} & offered
             if known <= there and there.isdisjoint(release.version for release in wanted):
                 found.setdefault((len(unseen), len(there - known)), []).append((python, system))
     return found[min(found)] if found else []
@@ -245,10 +257,6 @@ def _systems(releases: Sequence[Published]) -> tuple[str, ...]:
 
 def _is_for(release: Published, python: str, system: str | None) -> bool:
     return release.supports(python) and release.has_files_for(system, python)
-
-
-def _minor(python: str) -> str:
-    return ".".join(python.split(".")[:2])
 
 
 def of_other_systems(name: str, system: str) -> Finding | None:
@@ -292,7 +300,7 @@ def runs_of(name: str) -> Sequence[Run]:
     """Return the wheels of the releases of a package; of those that have some everywhere, nothing is known."""
     if (known := open_wheels().get(name)) is not None:
         return known
-    package = Declared().package(name)
+    package = open_declared().package(name)
     releases = package.releases if package is not None else ()
     return [Run(each.version, each.version, each.wheels) for each in releases if each.wheels and each.yanked is None]
 
@@ -304,8 +312,7 @@ def _without_wheel(name: str, version: str | None, python: str, system: str | No
     own = next((run for run in runs if here and key_of(run.first) <= key_of(here) <= key_of(run.last)), None)
     if not fitting or (here is None and fitting == runs) or (here is not None and (own is None or own in fitting)):
         return None
-    short = ".".join(python.split(".")[:2])
-    on = f"Python {short}" + (f" on {SYSTEMS[system]}" if system is not None else "")
+    on = f"Python {series_of(python)}" + (f" on {SYSTEMS[system]}" if system is not None else "")
     first = next((run.first for run in fitting if here is None or key_of(run.first) > key_of(here)), None)
     fixes = []
     if first is not None:

@@ -20,7 +20,7 @@ from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
 from compat.reports.wordings import Tag, Unfit, is_of_uv, unfit_in, unwrapped
 from compat.rules.facts import Facts
-from compat.tables.declared import Declared, fits, newest_python
+from compat.tables.declared import fits, newest_python, open_declared
 from compat.versions import is_version, key_of
 
 _UV = "https://docs.astral.sh/uv/concepts/"
@@ -190,7 +190,7 @@ def _unknown(text: str, facts: Facts) -> Iterator[Finding]:
 
 def _no_longer_asking(by: str, version: str, name: str) -> str | None:
     """Return the first release after ``version`` that requires nothing of ``name``, if that one and earlier ones did."""
-    package = Declared().package(by)
+    package = open_declared().package(by)
     place = None if package is None else package.place(version)
     if package is None or place is None or name not in package.asks:
         return None
@@ -268,7 +268,7 @@ def _was_published(text: str, name: str, version: str) -> bool:
     """Whether a release of the default index requires exactly this one, so that the default index must have had it."""
     for each in wanted_in(text):
         if each.name == name and each.specifier == f"=={version}" and each.by and each.by_version:
-            package = Declared().package(each.by)
+            package = open_declared().package(each.by)
             place = None if package is None else package.place(each.by_version)
             if (
                 package is not None

@@ -106,16 +106,18 @@ def test_warnings_are_fixed_on_request(fix: Run, index: IndexServer, tmp_path: P
     assert done.returncode == 0
 
 
+OLD_TORCH = RULE.format(
+    name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
+    fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
+)  # fmt: skip
+
+
 def test_an_extension_is_compiled_again_when_torch_moves(fix: Run, tmp_path: Path) -> None:
-    old = RULE.format(
-        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
-        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
-    )  # fmt: skip
     packages = {**PACKAGES, "flash-attn": {"2.7.4.post1": release("2025-01-29", "torch")}}
     (tmp_path / "requirements.txt").write_text("torch==2.6.0\nflash-attn==2.7.4.post1\n")
     with IndexServer(packages) as server:
-        done = fix(*own(tmp_path, old), url=server.url, job=CLEAN)
-        plan = json.loads(fix("--format", "json", *own(tmp_path, old), url=server.url, job=CLEAN).stdout)["plan"]
+        done = fix(*own(tmp_path, OLD_TORCH), url=server.url, job=CLEAN)
+        plan = json.loads(fix("--format", "json", *own(tmp_path, OLD_TORCH), url=server.url, job=CLEAN).stdout)["plan"]
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rebuild   flash-attn 2.7.4.post1: it is compiled against torch 2.6.0" in done.stdout
     again = (
@@ -175,15 +177,11 @@ def test_what_is_compiled_again_anyway_moves_to_a_release_without_a_warning(fix:
 
 def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run, tmp_path: Path) -> None:
     """It was compiled for the old torch; what takes its place needs the new one to be there first, and no isolation."""
-    old = RULE.format(
-        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
-        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
-    )  # fmt: skip
     wheel = "flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE-cp311-cp311-linux_x86_64.whl"
     packages = {**PACKAGES, "flash-attn": {"2.8.3": release("2025-08-14", "torch", wheel=False)}}
     (tmp_path / "requirements.txt").write_text(f"torch==2.6.0\nhttps://github.com/Dao-AILab/flash-attention/{wheel}\n")
     with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, old), url=server.url, job=("--gpu", "A100:1"))
+        done = fix("--write", *own(tmp_path, OLD_TORCH), url=server.url, job=("--gpu", "A100:1"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "because flash-attn is compiled for another torch: 2.6, not 2.7.0 (build-flash-attn-torch)" in " ".join(
         done.stdout.split()
@@ -196,17 +194,13 @@ def test_a_wheel_by_its_address_gives_way_to_a_release_that_is_compiled(fix: Run
 
 def test_a_wheel_of_its_authors_gives_way_to_theirs_for_the_new_torch(fix: Run, tmp_path: Path) -> None:
     """Nothing is compiled, as an image without nvcc could not; what is named without an address stays."""
-    old = RULE.format(
-        name="old-torch", severity="error", packages='torch = "<2.7"', hit='torch = "2.6.0"', clear='torch = "2.7.0"',
-        fix='[[rule.fix]]\nupgrade = { torch = ">=2.7" }',
-    )  # fmt: skip
     wheel = "https://github.com/Dao-AILab/flash-attention/releases/download/v{0}/flash_attn-{0}+cu12torch{1}-cp311-cp311-linux_x86_64.whl"
     before, after = wheel.format("2.7.4.post1", "2.6cxx11abiFALSE"), wheel.format("2.8.3", "2.7cxx11abiTRUE")
     text = "FROM python:3.11\nRUN pip install torch=={}\nRUN pip install {} || pip install flash-attn\n"
     packages = {**PACKAGES, "flash-attn": {"2.8.3": release("2025-08-14", "torch", wheel=False)}}
     (tmp_path / "Dockerfile").write_text(text.format("2.6.0", before))
     with IndexServer(packages) as server:
-        done = fix("--write", *own(tmp_path, old), url=server.url, subject=["Dockerfile"], job=("--gpu", "A100:1"))
+        done = fix("--write", *own(tmp_path, OLD_TORCH), url=server.url, subject=["Dockerfile"], job=("--gpu", "A100:1"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "  build  " not in done.stdout
     assert (tmp_path / "Dockerfile").read_text() == text.format("2.7.0", after)

@@ -67,8 +67,9 @@ class ShellSteps:
         self._copies: dict[str, str] = {}
         """The files that its commands copy, by the place of the copy."""
         self._made: set[str] = set()
-        self._appended: set[str] = set()
         """Files that its commands write, of which the text is unknown."""
+        self._appended: set[str] = set()
+        """Files of which ``files`` has the end alone."""
         self._frames = [_Frame("script", None)]
         self._tested = False
         """Whether a command of the current ``&&`` list is a test."""
