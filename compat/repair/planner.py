@@ -254,7 +254,10 @@ class Planner:
         fixed = [each for each in self.errors if each.rule not in {other.rule for other in left}]
         why = reasons(solver, chosen, names, fixed) if explained else {}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened) | solution.added
-        changes = tuple(self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied) for name in names)
+        changes = tuple(
+            self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied, with_torch="torch" in names)
+            for name in names
+        )
         rules = sum(not chosen.keys().isdisjoint(each.packages) for each in left) <= solution.left(ERRORS)
         nothing: tuple[tuple[str, ...], str, Mapping[str, str]] = (), "", self._universe.narrowed
         core, relief, narrowed = self._contradiction(solver, left) if left and not solution.added else nothing
@@ -347,7 +350,8 @@ class Planner:
         python = self.problem.target.minor
         return tuple(f"{name} {first[name]} and later have no wheel for Python {python}" for name in names if name in first)
 
-    def _change(self, name: str, release: Release | None, why: str, *, implied: bool) -> Change:
+    def _change(self, name: str, release: Release | None, why: str, *, implied: bool, with_torch: bool) -> Change:
+        """The change of a package; one beside a torch that stays leaves the index of torch's build as it is."""
         before = self.problem.current.get(name)
         copies = [copy.source for copy in self.problem.environment.distributions or () if copy.name == name]
         own_index = next((each for each in copies if _has_index(each)), None)
@@ -357,7 +361,7 @@ class Planner:
             source=None if release is None else release.source,
             hashes=() if release is None else self._universe.hashes(release), why=why,
             direct=name in self.problem.direct, implied=implied,
-            before_source=before_source, default_index=self._default_index(release, before_source),
+            before_source=before_source, default_index=self._default_index(release, before_source) if with_torch else None,
         )  # fmt: skip
 
     def _default_index(self, release: Release | None, before: Source | None) -> str | None:

@@ -238,6 +238,23 @@ def test_an_index_for_an_old_cuda_has_its_own_newest_torch(compat: Run, tmp_path
     assert path.read_text(encoding="utf-8") == text.format("torch==2.8.0 --index-url https://download.pytorch.org/whl/cu128")
 
 
+def test_the_index_of_torchs_build_stays_with_torch(compat: Run, tmp_path: Path) -> None:
+    """The default build of the torchaudio that goes with it is for CUDA 11.7, which has no code for an H100."""
+    packages = {
+        "torch": {"2.0.1": release("2023-05-08")},
+        "torchaudio": {"2.0.2": release("2023-05-08", "torch==2.0.1"), "2.11.0": release("2026-03-23")},
+    }
+    path = tmp_path / "Dockerfile"
+    text = "FROM python:3.11\nARG CUDA=cu118\nRUN pip install torch==2.0.1 {} --extra-index-url {}/${{CUDA}}\n"
+    path.write_text(text.format("torchaudio", "https://download.pytorch.org/whl"), encoding="utf-8")
+    words = ("--gpu", "H100", "--driver", "535.183.01", "--torch-index", "http://127.0.0.1:9")
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *words, "--index-url", server.url, "--write")
+    assert done.returncode == 0, done.stdout + done.stderr
+    after = text.format('"torchaudio<2.11"', "https://download.pytorch.org/whl")
+    assert path.read_text(encoding="utf-8") == after
+
+
 BUILT = "services:\n  llm:\n    image: {}\n    command: --model org/model\n  train:\n    build: ./train\n"
 
 
