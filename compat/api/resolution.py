@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
@@ -18,12 +18,14 @@ from compat.records import replace
 from compat.redact import excerpt
 from compat.repair.builds import libraries_of_default
 from compat.repair.builds import unserved as unserved_builds
-from compat.repair.candidates import IndexUniverse, parse_version
+from compat.repair.candidates import IndexUniverse, Release, parse_version
 from compat.repair.inputs import UNBUILT, is_given, problem_of
 from compat.repair.planner import Means
 from compat.repair.problem import UNRESOLVED, Policy
+from compat.repair.relaxation import Needs
+from compat.repair.resolved import resolved_by_uv
 from compat.repair.target import Target, satisfies
-from compat.repair.verify import NOT_FOUND, Question, resolved_by_uv, unmet_requirements
+from compat.repair.verify import NOT_FOUND, Question, unmet_requirements
 
 INDEX = Source("index")
 RESOLVED = "that uv resolves today"
@@ -198,8 +200,9 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     settings, override = means.index.reached(), case.overrides is not False
     target = Target(environment)
     resolve = partial(
-        resolved_by_uv, target=target, settings=settings, offline=offline, override=override, before=means.index.before
-    )
+        resolved_by_uv, target=target, settings=settings, offline=offline, override=override, before=means.index.before,
+        needs=partial(_needs, IndexUniverse(means.index, target)),
+    )  # fmt: skip
     found = resolve(question)
     if early := _only_early(found.releases or {}, question, target, means.index):
         again = resolve(replace(question, without=question.without | early))
@@ -214,14 +217,18 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
     instead = {copy.name: copy.extra for copy in every if replaced_image_of(copy)}
     from_index = {copy.name: copy.source for copy in every if copy.source is not None and copy.source.details.get("url")}
+    sources = dict.fromkeys(found.unbuilt, UNBUILT) | from_index
     copies += [
-        Distribution(name, version, source=from_index.get(name, INDEX), extra=instead.get(name, EMPTY))
+        Distribution(name, version, source=sources.get(name, INDEX), extra=instead.get(name, EMPTY))
         for name, version in releases.items() if name not in listed
     ]  # fmt: skip
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]
-    copies += [Distribution(name, source=UNBUILT) for name in unbuilt]
+    copies += [Distribution(name, source=UNBUILT) for name in unbuilt if name not in releases]
+    unknown = [name for name in unbuilt if name in found.assumed or name not in releases]
+    sourced = [f"{name} {releases[name]}" for name in unbuilt if name not in unknown]
     notes = [
-        *([f"{', '.join(unbuilt)}: no wheel, and compat builds nothing, so their requirements are unknown"] if unbuilt else ()),
+        *([f"{', '.join(sourced)}: no wheel, so installers build {_them(sourced)} from source"] if sourced else ()),
+        *([f"{', '.join(unknown)}: no wheel, and compat builds nothing, so their requirements are unknown"] if unknown else ()),
         *(
             [f"{', '.join(sorted(builds))}: resolved as the default build, because no queried index has this one"]
             if builds
@@ -236,18 +243,31 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     return replace(
         case,
         environment=environment,
-        asked=tuple(need for need in case.asked if need.name not in found.unbuilt),
+        asked=tuple(need for need in case.asked if need.name in releases or need.name not in found.unbuilt),
         told=told,
         notes=(*case.notes, *notes),
         resolves=True,
         unresolved=found.why,
         overrides=found.overridden,
-        unserved=_with_sources_before_the_python(case, {name: pins[name] for name in found.unbuilt & pins.keys()}, means.index),
+        unserved=_with_sources_before_the_python(case, {**releases, **pins}, found.unbuilt, means.index),
     )
 
 
-def _with_sources_before_the_python(case: Case, unbuilt: Mapping[str, str], index: Index) -> tuple[Finding, ...]:
-    """The errors of a case, with those of pins without a wheel for the target's Python whose source is older than it.
+def _them(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _needs(universe: IndexUniverse, name: str, version: str) -> Needs | None:
+    """The requirements of a release of which uv found only the source; ``None`` if they are unknown without a build."""
+    release = Release(name, version)
+    needs = universe.needs([release])[release]
+    return None if release in universe.assumed else needs
+
+
+def _with_sources_before_the_python(
+    case: Case, releases: Mapping[str, str], unbuilt: frozenset[str], index: Index
+) -> tuple[Finding, ...]:
+    """The errors of a case, with those of releases without a wheel for the target's Python whose source is older than it.
 
     Their wheels for older Pythons show that they are compiled, and code for an older Python's C interface hardly ever is.
     """
@@ -255,7 +275,8 @@ def _with_sources_before_the_python(case: Case, unbuilt: Mapping[str, str], inde
     if not target.released:
         return case.unserved
     errors = []
-    for (name, version), files in index.files_of_pins(unbuilt.items()).items():
+    found = index.files_of_pins((name, releases[name]) for name in unbuilt & releases.keys())
+    for (name, version), files in found.items():
         wheels = [
             file for file in files or () if file.kind == "wheel" and file.tags[2] != "any" and target.has_platform(file.tags[2])
         ]

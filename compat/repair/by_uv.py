@@ -15,9 +15,10 @@ from compat.records import record
 from compat.repair.candidates import Release, Universe
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Forbidden
+from compat.repair.resolved import Resolved
 from compat.repair.rules import MOVES
 from compat.repair.target import Need
-from compat.repair.verify import Question, Resolved
+from compat.repair.verify import Question
 
 _ROUNDS = 3
 """Maximum number of times that what uv chose is checked and its new errors are excluded."""

@@ -29,6 +29,7 @@ from compat.repair.explain import (
 from compat.repair.plan import Plan, cost_of
 from compat.repair.problem import BESIDE, BUILT_AGAINST_TORCH, UNRESOLVED, Problem, family, is_wheel
 from compat.repair.relaxation import Needs
+from compat.repair.resolved import resolved_by_uv
 from compat.repair.rules import MOVES, Memo, advised, forbidden, forbidden_by_source, forbidden_by_wheels, recommended
 from compat.repair.solve import Solution, Solver
 from compat.repair.source_builds import Builds, Commits, Variants, commits_of
@@ -41,7 +42,6 @@ from compat.repair.verify import (
     installable_by_uv,
     is_partial,
     question,
-    resolved_by_uv,
 )
 from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,6 +21,7 @@ from compat.formats.specifiers import admits
 from compat.index.configuration import may_start_from, uv_binary
 from compat.records import record
 from compat.redact import excerpt
+from compat.repair.stand_in import OWN, built, stand_in
 from compat.repair.target import Target
 
 _SECONDS = 120
@@ -37,8 +36,6 @@ _DYNAMIC = re.compile(r"""["']version["']""")
 _GIVEN = "0+compat.gives.it"
 _GIVEN_LINE = re.compile(rb'(\nname = "[^"\n]{1,200}"\n)version = "0\+compat\.gives\.it"\n')
 _REFUSED = "No solution found"
-_BUILDS = re.compile(r"Failed to (?:build|inspect|create)[^`]{0,99}`([^`@]{1,99})")
-"""What uv says if it cannot build something."""
 _WITHOUT_BUILDING = "--no-build"
 
 
@@ -81,8 +78,8 @@ def relock(
             return Relocked(None, f"uv cannot be run: {problem.strerror or problem}")
         if done.returncode:
             said = " ".join(done.stderr.replace(place, "").split())
-            if (built := _BUILDS.search(said)) is not None:
-                return Relocked(None, f"uv would have to build {built[1].strip()} to determine its requirements")
+            if (name := built(said)) is not None:
+                return Relocked(None, f"uv would have to build {name} to determine its requirements")
             return Relocked(None, excerpt(said, 400), _REFUSED in said and not offline)
     return Relocked(Edit(path, content, after))
 
@@ -135,18 +132,6 @@ def _read_of(path: str) -> Iterable[str]:
     return [found] if os.path.isfile(found) else []
 
 
-_STAND_IN = """\
-import json, subprocess, sys
-program, python, *asked = sys.argv[1:]
-if "get_interpreter_info" not in " ".join(asked):
-    sys.exit("compat starts no build")
-found = json.loads(subprocess.run([sys.executable, *asked], stdout=subprocess.PIPE, check=True).stdout)
-found.update(sys_executable=program, sys_base_executable=program)
-found["markers"].update(python_full_version=python, implementation_version=python, python_version=python.rpartition(".")[0])
-print(json.dumps(found))
-"""
-
-
 def _interpreter(place: str, requires: str | None, target: Target) -> str:
     """The interpreter that uv asks about itself: a stand-in that answers for compat's own, and does nothing else.
 
@@ -154,15 +139,8 @@ def _interpreter(place: str, requires: str | None, target: Target) -> str:
     something ends at once. If the project excludes compat's Python, the stand-in gives the target's version as its own, so that
     uv searches neither the machine nor an environment that may be inspected.
     """
-    own = ".".join(map(str, sys.version_info[:3]))
-    versions = (own, target.python, f"{target.minor}.{_LAST_PATCH}")
-    version = next((each for each in versions if requires is None or admits(requires, each)), own)
-    program, script = Path(place, "python3"), Path(place, "stand_in.py")
-    script.write_text(_STAND_IN, encoding="utf-8")
-    words = shlex.join([sys.executable, "-I", str(script), str(program), version])
-    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
-    program.chmod(0o700)
-    return str(program)
+    versions = (OWN, target.python, f"{target.minor}.{_LAST_PATCH}")
+    return stand_in(place, next((each for each in versions if requires is None or admits(requires, each)), OWN))
 
 
 def _target(how: Relocking, target: Target) -> list[str]:

@@ -26,6 +26,7 @@ from compat.redact import excerpt
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
 from compat.repair.relaxation import Needs
+from compat.repair.stand_in import own_stand_in
 from compat.repair.target import Need, Target, satisfies
 
 
@@ -156,21 +157,15 @@ def active(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Relea
     return found
 
 
-_SECONDS = 60
+SECONDS = 60
 _YEAR = 365 * 24 * 3600
-_COMMON = ("--quiet", "--no-build", "--color", "never")
-_REFUSED = "No solution found"
+_QUIET = ("--quiet", "--color", "never")
+REFUSED = "No solution found"
 NOT_FOUND = "was not found in the package registry"
 """What uv says of a package that no index has, before it looks at any other."""
-_NO_WHEEL = re.compile(
-    r"(?<![\w.<>=!~,-])([A-Za-z0-9][\w.-]{0,127})(?:\[[^\]\s]{0,200}\])?(?:\{[^{}]{0,200}\})?(?:[<>=!~]\S{0,200})?"
-    r" ha(?:s|ve) no usable wheels"
-)
 _RETRIED = re.compile(r"Request failed after \d{1,4} retr(?:y|ies) in [\d.]{1,9}s cause: ")
 """How long uv tried, which differs from run to run."""
 _RANGE = re.compile(r"[<>=!~]")
-_UNBUILT = 30
-"""Maximum number of attempts to resolve without packages that require a build."""
 _KEPT = ("UV_CACHE_DIR", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_KEYRING_PROVIDER")
 """Environment variables for uv that do not affect the resolution."""
 
@@ -221,79 +216,37 @@ def accepted_by_uv(question: Question, target: Target, settings: Settings, *, of
     uv reads the bound of ``python_full_version <= '3.11.0a6'`` as 3.11.0, so packages that it adds for the first patch release
     have to be added for the next one, too.
     """
-    code, found, why = _compiled(question, target, settings, offline=offline)
-    if code == 0 and not found.keys() <= question.pins.keys() and (later := target.next_patch):
-        code, found, why = _compiled(question, target, settings, offline=offline, python=later)
+    code, out, why = compiled(question, target, settings, offline=offline)
+    if code == 0 and not pins_of(out).keys() <= question.pins.keys() and (later := target.next_patch):
+        code, out, why = compiled(question, target, settings, offline=offline, python=later)
     if code is None:
         return None, why
     if code:
-        refused = _REFUSED in why
+        refused = REFUSED in why
         return (None, f"uv, with only its own cache: {why}") if offline and refused else (False if refused else None, why)
-    other = sorted(name for name in found if name not in question.pins)
+    other = sorted(name for name in pins_of(out) if name not in question.pins)
     return (True, "") if not other else (False, f"uv also requires {', '.join(other)}")
 
 
-@record(frozen=True)
-class Resolved:
-    """The releases that uv resolves, by name (``None`` on failure, with ``why``), without packages that require a build.
-
-    ``overridden``: it only resolves if pins override the requirements of other packages, because of ``why``.
-    """
-
-    releases: Mapping[str, str] | None
-    unbuilt: frozenset[str] = frozenset()
-    why: str = ""
-    overridden: bool = False
-
-    @property
-    def refused(self) -> bool:
-        """Whether uv found that there is no solution."""
-        return self.releases is None and _REFUSED in self.why
-
-
-def resolved_by_uv(
-    question: Question, target: Target, settings: Settings, *, offline: bool = False, override: bool = True,
-    before: str | None = None, seconds: float = _SECONDS,
-) -> Resolved:  # fmt: skip
-    """Resolve requirements with ``uv pip compile``, without building anything.
-
-    ``override``: if pins contradict the requirements of other packages, the pins win, as projects override on purpose; if
-    ranges do, these win, so that it is known which releases they stand for.
-    ``before`` excludes newer releases, unless the pins themselves are newer. Each run of uv takes at most ``seconds``.
-    """
-    given, contradiction = question.without, ""
-    for _ in range(_UNBUILT):
-        code, found, why = _compiled(question, target, settings, offline=offline, before=before, seconds=seconds)
-        if code == 0:
-            return Resolved(found, question.without - given, contradiction, overridden=bool(question.loose or question.ranged))
-        if before is not None:
-            before = None
-            continue
-        unbuilt = frozenset(map(normalized, _NO_WHEEL.findall(why))) - question.without
-        if unbuilt:
-            question = replace(question, without=question.without | unbuilt)
-        elif override and _REFUSED in why and question.pins and not question.loose:  # a project's overrides are among its pins
-            question, contradiction = replace(question, loose=frozenset(question.pins)), why
-        elif override and _REFUSED in why and question.requires and not question.ranged:
-            question, contradiction = replace(question, ranged=True), contradiction or why
-        else:
-            break
-    return Resolved(None, why=why)
-
-
-def _compiled(
+def compiled(
     question: Question, target: Target, settings: Settings, *, offline: bool, before: str | None = None, python: str = "",
-    seconds: float = _SECONDS,
-) -> tuple[int | None, dict[str, str], str]:  # fmt: skip
-    """The exit status of ``uv pip compile`` (``None`` if it did not finish), the resolved releases, and the error message."""
+    seconds: float = SECONDS, metadata: str | None = None,
+) -> tuple[int | None, str, str]:  # fmt: skip
+    """The exit status of ``uv pip compile`` (``None`` if it did not finish), what it wrote, and the error message.
+
+    With ``metadata`` (a setting of uv, or "") it also takes releases without a wheel, and writes a ``pylock.toml``.
+    """
     uv = uv_binary()
     if uv is None:
-        return None, {}, "uv was not found (it is installed with compat; check PATH)"
+        return None, "", "uv was not found (it is installed with compat; check PATH)"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
-        command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_COMMON, *_asked(question, folder)]
-        command += ["--python", sys.executable]  # otherwise uv searches the machine for the target's exact version
-        command += [*_of(target, python), *_access(settings, folder, offline=offline)]
+        command = [uv, "pip", "compile", "--no-header", "--no-annotate", *_QUIET, *_asked(question, folder)]
+        if metadata is None:
+            command += ["--no-build", "--python", sys.executable]  # else uv searches for the target's exact version
+        else:
+            command += ["--no-build-isolation", "--python", own_stand_in(), "--format", "pylock.toml"]
+        command += [*_of(target, python), *_access(settings, folder, offline=offline, metadata=metadata or "")]
         command += [] if before is None else ["--exclude-newer", before]
         command += ["--resolution", "lowest-direct"] if question.lowest else []
         output = Path(folder, "requirements.txt")
@@ -301,9 +254,13 @@ def _compiled(
             output.write_text("".join(f"{name}=={version}\n" for name, version in question.near.items()), encoding="utf-8")
             command += ["--output-file", str(output)]
         code, out, why = _ran(command, {**_variables(settings), **target.uv_variables}, seconds)
-        out = output.read_text(encoding="utf-8") if question.near else out
-    pins = (line.split(" ")[0].partition("==") for line in out.splitlines() if "==" in line)
-    return code, {normalized(name): version for name, _, version in pins}, why
+        return code, output.read_text(encoding="utf-8") if question.near else out, why
+
+
+def pins_of(text: str) -> dict[str, str]:
+    """The releases of a requirements file that uv wrote."""
+    pins = (line.split(" ")[0].partition("==") for line in text.splitlines() if "==" in line)
+    return {normalized(name): version for name, _, version in pins}
 
 
 def installable_by_uv(
@@ -315,14 +272,14 @@ def installable_by_uv(
         return None, "uv was not found"
     settings = _with_indexes(settings, question.indexes)
     with tempfile.TemporaryDirectory(prefix="compat-fix-") as folder:
-        command = [uv, "pip", "install", "--dry-run", *_COMMON, "-r", *_asked(question, folder)]
+        command = [uv, "pip", "install", "--dry-run", *_QUIET, "--no-build", "-r", *_asked(question, folder)]
         if python is not None:
             command += ["--python", python]
         else:
             command += ["--python", sys.executable, "--target", str(Path(folder, "target")), *_of(target)]
         command += _access(settings, folder, offline=offline)
         code, _, why = _ran(command, {**_variables(settings), **target.uv_variables})
-    refused = _REFUSED in why and not offline
+    refused = REFUSED in why and not offline
     return (True if code == 0 else False if refused else None), why
 
 
@@ -348,7 +305,7 @@ def _with_indexes(settings: Settings, urls: tuple[str, ...]) -> Settings:
     return replace(settings, sources=(*map(IndexSource, urls), *settings.sources), strategy="unsafe-best-match")
 
 
-def _ran(command: list[str], variables: Mapping[str, str], seconds: float = _SECONDS) -> tuple[int | None, str, str]:
+def _ran(command: list[str], variables: Mapping[str, str], seconds: float = SECONDS) -> tuple[int | None, str, str]:
     """Run uv; returns the exit status (``None`` if it did not finish), its output, and the error message."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=dict(variables))
@@ -360,22 +317,26 @@ def _ran(command: list[str], variables: Mapping[str, str], seconds: float = _SEC
     return done.returncode, done.stdout, excerpt(said, 600)
 
 
-def _access(settings: Settings, folder: str, *, offline: bool) -> list[str]:
-    """How uv reaches the indexes. Its pages stay fresh for as long as those of compat: an index without cache headers would
-    otherwise be asked about each package whenever uv is run."""
-    if offline:
-        return ["--offline", "--no-config", *_indexes(settings)]
+def _access(settings: Settings, folder: str, *, offline: bool, metadata: str = "") -> list[str]:
+    """How uv reaches the indexes, and what it is told of releases.
+
+    Its pages stay fresh for as long as those of compat: an index without cache headers would otherwise be asked about each
+    package whenever uv is run.
+    """
+    own = Path(folder, "uv.toml")
     plain = _plain(settings)
-    urls = [source.url or _default_index() for _, source in plain]
-    if not plain or None in urls:
-        return ["--no-config", *_indexes(settings)]
+    urls = [] if offline else [source.url or _default_index() for _, source in plain]
+    if not urls or None in urls:
+        own.write_text(metadata, encoding="utf-8")
+        configured = ["--config-file", str(own)] if metadata else ["--no-config"]
+        return [*(["--offline"] if offline else []), *configured, *_indexes(settings)]
     tables = [
         f'[[index]]\nname = "compat{number}"\nurl = {json.dumps(url)}\ndefault = {"true" if url is urls[-1] else "false"}\n'
         f'cache-control = {{ api = "max-age={FRESH:.0f}", files = "max-age={_YEAR}, immutable" }}\n'
         for (number, _), url in zip(plain, urls)
     ]
-    Path(folder, "uv.toml").write_text("\n".join(tables), encoding="utf-8")
-    return ["--config-file", str(Path(folder, "uv.toml")), *_indexes(settings, named=False)]
+    own.write_text("\n".join((metadata, *tables)), encoding="utf-8")
+    return ["--config-file", str(own), *_indexes(settings, named=False)]
 
 
 def _plain(settings: Settings) -> list[tuple[int, IndexSource]]:

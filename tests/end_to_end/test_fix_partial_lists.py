@@ -196,7 +196,7 @@ def test_a_pin_for_other_pythons_is_left_alone(fix: Run, index: IndexServer, tmp
 
 
 def test_a_package_whose_only_wheels_are_early_ones_is_one_that_is_built(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """An installer builds the final release, so nothing is known about it; a wheel for another system changes nothing."""
+    """An installer builds the final release; a wheel for another system changes nothing."""
     early = release("2020-01-01", "no-such-package")
     index.add("built", {"0.1.dev3": release("2020-01-01"), "0.2.dev1": early, "1.0": release("2025-01-01", wheel=False)})
     index.add("built", {"0.9": release("2025-01-01", wheel_tags=["cp311-cp311-win_amd64"])})
@@ -205,8 +205,45 @@ def test_a_package_whose_only_wheels_are_early_ones_is_one_that_is_built(fix: Ru
     done = fix("--format", "json", url=index.url, job=CLEAN)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
-    assert report["plan"]["target"][-1] == "the one package that uv resolves today"
-    assert any(note.startswith("built: no wheel") for note in report["notes"])
+    assert report["plan"]["target"][-1] == "the 2 packages that uv resolves today"
+    assert "built 1.0: no wheel, so installers build it from source" in report["notes"]
+
+
+def test_a_release_without_a_wheel_is_resolved_like_any_other(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """``trl`` was resolved to 0.16, which has a wheel and no need of the source; of ``opaque`` nothing is known, nor built."""
+    early = release("2025-01-01", wheel=False)
+    index.add("trl", {"0.16.0": release("2025-03-01"), "0.17.0": release("2025-04-25", "sourced", "opaque")})
+    index.add("trl", {"0.18.0": release("2025-05-27", "sourced", "opaque")})
+    index.add("sourced", {"0.9": release("2024-01-01"), "1.0": release("2025-01-01", "helper<2", wheel=False)})
+    index.add("opaque", {"1.0": {**early, "dynamic": True}})
+    index.add("helper", {"1.0": release("2024-01-01"), "2.0": release("2025-01-01")})
+    (tmp_path / "requirements.txt").write_text("trl<0.18\n")
+    done = fix("--format", "json", "--write", *own(tmp_path, BAD_TRL), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["plan"]["target"][-1] == "the 4 packages that uv resolves today"
+    assert "sourced 1.0: no wheel, so installers build it from source" in report["notes"]
+    assert "opaque: no wheel, and compat builds nothing, so their requirements are unknown" in report["notes"]
+    assert (tmp_path / "requirements.txt").read_text() == "trl<0.19\n"
+    assert not any("setuptools" in path for path in index.requests)
+
+
+def test_a_source_older_than_the_python_is_an_error_wherever_it_comes_from(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:  # fmt: skip
+    """``tokenizers`` of 2023 has wheels for Python 3.11 and no other; what requires it moves on."""
+    index.add("tokenizers", {"0.13.3": release("2023-04-05", wheel_tags=["cp311-cp311-manylinux_2_17_x86_64"])})
+    index.add("tokenizers", {"0.14.0": release("2023-09-01")})
+    index.add(
+        "transformers",
+        {"4.28.1": release("2023-04-14", "tokenizers<0.14"), "4.34.0": release("2023-10-03", "tokenizers<0.15,>=0.14")},
+    )
+    (tmp_path / "requirements.txt").write_text("transformers==4.28.1\n")
+    words = ("--python-version", "3.12", "--gpu", "none")
+    done = fix("--format", "json", "--write", url=index.url, job=words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [each["rule"] for each in json.loads(done.stdout)["findings"]] == ["wheels-tokenizers"]
+    assert (tmp_path / "requirements.txt").read_text() == "transformers==4.34.0\n"
 
 
 def test_uv_is_asked_once_where_the_pins_are_all_that_is_installed(fix: Run, index: IndexServer, tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from compat.index.settings import Source
 from compat.model import Environment
 from compat.repair.candidates import IndexUniverse
 from compat.repair.problem import Policy, Problem
+from compat.repair.resolved import resolved_by_uv
 from compat.repair.solve import Solver
 from compat.repair.target import Target
-from compat.repair.verify import Question, resolved_by_uv
+from compat.repair.verify import Question
 from tests.index.server import IndexServer
 
 

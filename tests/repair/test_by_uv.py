@@ -9,7 +9,8 @@ from compat.model import Environment, Finding, Fix
 from compat.repair.by_uv import Asking, chosen_by_uv
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
-from compat.repair.verify import Question, Resolved
+from compat.repair.resolved import Resolved
+from compat.repair.verify import Question
 from tests.repair.worlds import TARGET, MemoryUniverse, need
 
 XFORMERS = Finding(

@@ -17,16 +17,15 @@ from compat.model import Environment, Source
 from compat.repair import verify
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
+from compat.repair.resolved import Resolved, resolved_by_uv
 from compat.repair.target import Need, Target
 from compat.repair.verify import (
     Question,
-    Resolved,
     Verified,
     accepted_by_uv,
     brought_along,
     installable_by_uv,
     question,
-    resolved_by_uv,
 )
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
