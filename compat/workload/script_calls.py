@@ -21,7 +21,8 @@ _ATTENTION = ("attn_implementation", "use_flash_attention_2")
 _SETS_DTYPE = ("torch_dtype", "dtype", "config", "quantization_config", "load_in_4bit", "load_in_8bit")
 """Arguments of ``from_pretrained`` that decide, or may decide, the type of the weights."""
 _LOADER_KEYWORDS = (
-    "device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "use_gradient_checkpointing", *_ATTENTION,
+    "device_map", "load_in_4bit", "load_in_8bit", "use_cache", "fast_inference", "enforce_eager",
+    "use_gradient_checkpointing", *_ATTENTION,
 )  # fmt: skip
 _MODEL_NAMES = ("model_name", "pretrained_model_name_or_path", "model_name_or_path")
 _OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "config", "training_config", "cfg", "sft_config",
@@ -246,8 +247,9 @@ class Calls:
             return
         self._on("vllm", call)
         if call.whole:
-            lora = parse_switch(call.keywords.get("enable_lora", False))
-            self._draft.feature("vllm-lora", lora, call.origin, tentative=call.conditional)
+            for feature, name in (("vllm-lora", "enable_lora"), ("enforce-eager", "enforce_eager")):
+                switch = parse_switch(call.keywords.get(name, False))
+                self._draft.feature(feature, switch, call.origin, tentative=call.conditional)
         first = self._names.value(call.node.args[0], call.scope) if call.node.args else None
         self._string_model(call, call.keywords.get("model", first))
         method = call.keywords.get("quantization")

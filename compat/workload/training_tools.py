@@ -104,6 +104,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-sleep", parse_switch(known.get("enable_sleep_mode", False)), COMMAND)
         reading.draft.feature("vllm-speculative", _speculates(known), COMMAND)
         reading.draft.feature("no-custom-all-reduce", parse_switch(known.get("disable_custom_all_reduce", False)), COMMAND)
+        reading.draft.feature("enforce-eager", parse_switch(known.get("enforce_eager", False)), COMMAND)
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
         _features_of(reading, known, _CHOSEN)
@@ -192,8 +193,11 @@ def _serves(reading: Reading, known: Mapping[str, object], model: object) -> Non
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         size = number(reading, {name: str(known[name])}, name) if known.get(name, UNKNOWN) is not UNKNOWN else None
         count *= size or (0 if name in known else 1)
-        if name == "tensor_parallel_size" and (size or name not in known):
-            reading.draft.feature("tensor-parallel", (size or 1) > 1, COMMAND)
+        if size or name not in known:
+            if name == "tensor_parallel_size":
+                reading.draft.feature("tensor-parallel", (size or 1) > 1, COMMAND)
+            elif name == "pipeline_parallel_size":
+                reading.draft.feature("pipeline-parallel", (size or 1) > 1, COMMAND)
     spread = "nnodes" in known or any(name.startswith(_ACROSS_NODES) and name != "data_parallel_size" for name in known)
     nodes = number(reading, {"nnodes": str(known["nnodes"])}, "nnodes") if "nnodes" in known else None if spread else 1
     reading.launched("python", count or None, nodes)

@@ -126,6 +126,17 @@ def test_adapters_that_vllm_applies(text: str, verdict: bool | None, script: Pat
     assert (feature in (work.features or ()), feature in (work.features_absent or ())) == (verdict is True, verdict is False)
 
 
+@pytest.mark.parametrize(("call", "verdict"), [
+    ("vllm.LLM('m', enforce_eager=True)", True), ("vllm.LLM('m')", False), ("vllm.LLM('m', **options)", None),
+    ("unsloth.FastLanguageModel.from_pretrained('m', fast_inference=True, enforce_eager=True)", True),
+    ("unsloth.FastLanguageModel.from_pretrained('m', fast_inference=True)", None),
+])  # fmt: skip
+def test_whether_vllm_compiles(call: str, verdict: bool | None, script: Path) -> None:
+    work = read(script, f"import unsloth, vllm\n{call}").workload
+    feature = "enforce-eager"
+    assert (feature in (work.features or ()), feature in (work.features_absent or ())) == (verdict is True, verdict is False)
+
+
 @pytest.mark.parametrize(("imports", "use"), [
     ("from trl import SFTTrainer", "SFTTrainer()"), ("import trl", "trl.SFTTrainer()"), ("import trl as t", "t.SFTTrainer()"),
     ("from trl import SFTTrainer as T", "T()"), ("import trl.trainer.sft_trainer", "trl.trainer.sft_trainer.SFTTrainer()"),

@@ -125,6 +125,15 @@ def test_whether_a_server_uses_its_own_all_reduce(line: str, tmp_path: Path) -> 
     assert "no-custom-all-reduce" in (read(line, tmp_path).workload.features_absent or ())
 
 
+def test_whether_vllm_compiles_and_divides_its_layers(tmp_path: Path) -> None:
+    found = read("vllm serve Q -pp 2 --enforce-eager", tmp_path).workload
+    assert {"enforce-eager", "pipeline-parallel"} <= set(found.features or ())
+    found = read("vllm serve Q", tmp_path).workload
+    assert {"enforce-eager", "pipeline-parallel"} <= set(found.features_absent or ())
+    found = read("vllm serve Q --pipeline-parallel-size $SIZE", tmp_path).workload
+    assert "pipeline-parallel" not in {*(found.features or ()), *(found.features_absent or ())}
+
+
 def test_whether_sglang_tests_peer_to_peer_access(tmp_path: Path) -> None:
     line = "python -m sglang.launch_server --model-path Q --tp 2"
     assert "sglang-p2p-check" in (read(f"{line} --enable-p2p-check", tmp_path).workload.features or ())
