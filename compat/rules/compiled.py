@@ -18,18 +18,19 @@ from compat.rules.rule import (
     AnyOf,
     Condition,
     FixTemplate,
+    HasPackage,
     HasVariable,
     Rule,
     Signature,
     from_plain,
     to_plain,
 )
-from compat.versions import Key, contains, key_of
+from compat.versions import EVERY, Key, Ranges, contains, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
 
 _VERSION = 4
@@ -47,8 +48,10 @@ class Matrix:
     def __init__(self, content: bytes) -> None:
         """Open a matrix from ``content``, as written by :func:`packed`."""
         self._start = 8 + int.from_bytes(content[:8], "big")
-        header = marshal.loads(content[8 : self._start])
-        self._index, self._places, self.variables, self.detectors, self.newest, self.names, self._ids, self._errors = header
+        (
+            index, self._always, self._places, self.variables, self.detectors, self.newest, self.names, self._ids, self._errors,
+        ) = marshal.loads(content[8 : self._start])  # fmt: skip
+        self._index = {name: _Asked(parts) for name, parts in index.items()}
         self._content = content
         self._opened: dict[int, Rule] = {}
         self._numbers: dict[str, int] = {}
@@ -56,38 +59,37 @@ class Matrix:
     def __len__(self) -> int:
         return len(self._places) - 1
 
-    def concerned(self, keys: Mapping[str, Key | None], about: Iterable[str] | None = None) -> list[int]:
+    def concerned(
+        self, keys: Mapping[str, Key | None], among: Collection[int] | None = None, *, complete: bool = False
+    ) -> list[int]:
         """Return the numbers of the rules that may apply to these distributions, in the matrix's order.
 
-        ``keys`` maps each installed distribution to its version key (``None``: unknown, or several versions). A rule is left
-        out if one of them contradicts it, or if it names none of them. ``about`` limits the rules to those that depend on one
-        of these distributions.
+        ``keys`` maps each installed distribution to its version key (``None``: unknown, or several versions); ``complete``:
+        no other one is installed. A rule is left out if one of them contradicts it, if it names none of them, or if it needs
+        one that is not installed. ``among`` limits the rules to these.
         """
-        wanted = None if about is None else {number for name in about for number in self.names.get(name, ())}
-        open_rules: set[int] = set(self._index.get("", ()))
-        contradicted: set[int] = set()
-        for name, key in keys.items():
-            for number, how, ranges in self._index.get(name, ()):
-                if wanted is not None and number not in wanted:
-                    continue
-                if how == "absent" or (how == "in" and key is not None and not contains(ranges, key)):
-                    contradicted.add(number)
-                else:
-                    open_rules.add(number)
-        found = open_rules - contradicted
-        return sorted(found if wanted is None else found & wanted)
+        found = _bits(self._always)
+        contradicted = 0
+        for name, asked in self._index.items():
+            if name in keys:
+                allowing, refusing = asked.by(keys[name])
+                found |= allowing
+                contradicted |= refusing
+            elif complete:
+                contradicted |= asked.needing()
+        return _numbers(found & ~contradicted & (found if among is None else _bits(among)))
+
+    def errors_about(self, names: Iterable[str]) -> set[int]:
+        """Return the numbers of the rules that depend on one of these distributions and whose findings are errors."""
+        return {number for name in names for number in self.names.get(name, ()) if self._errors[number]}
 
     def among(self, names: Container[str]) -> list[int]:
         """Return the numbers of the rules that need no distribution other than these, in the matrix's order."""
-        others: set[int] = set()
-        for name, found in self._index.items():
-            if name and name not in names:
-                others.update(number for number, how, _ in found if how != "absent")
-        return [number for number in range(len(self)) if number not in others]
-
-    def is_error(self, number: int) -> bool:
-        """Whether a rule's findings are errors, without reading the rule's block."""
-        return bool(self._errors[number])
+        others = 0
+        for name, asked in self._index.items():
+            if name not in names:
+                others |= asked.needing()
+        return _numbers((1 << len(self)) - 1 & ~others)
 
     def numbers(self, rules: Iterable[str]) -> list[int]:
         """Return the numbers of rules by their ids, in the matrix's order."""
@@ -114,15 +116,15 @@ class Matrix:
         """Return the matrix with more rules, without opening its own."""
         more = Matrix(packed(rules))
         first, end = len(self), self._places[-1]
-        index: dict[str, tuple[object, ...]] = dict(self._index)
-        for name, found in more._index.items():
-            moved = (each + first if name == "" else (each[0] + first, *each[1:]) for each in found)
-            index[name] = (*index.get(name, ()), *moved)
+        index = {name: asked.parts for name, asked in self._index.items()}
+        for name, asked in more._index.items():
+            index[name] = (*index.get(name, ()), *asked.moved(first))
         detectors = dict(self.detectors)
         for name, found in more.detectors.items():
             detectors[name] = tuple(sorted({*detectors.get(name, ()), *found}))
         header = marshal.dumps((
             index,
+            (*self._always, *(number + first for number in more._always)),
             (*self._places, *(end + place for place in more._places[1:])),
             tuple(sorted({*self.variables, *more.variables})),
             detectors,
@@ -137,22 +139,104 @@ class Matrix:
         return Matrix(_content(header, self._content[self._start :], more._content[more._start :]))
 
 
+class _Asked:
+    """What the rules ask of one distribution; ``parts`` as made by :func:`_part`, one for each file of rules.
+
+    The bounds of all their ranges divide the versions into places, so that a version is compared with a few bounds and not with
+    every range: place 0 is that of an unknown version, the even ones are those of the bounds, the odd ones lie between them.
+    """
+
+    def __init__(self, parts: tuple[_Part, ...]) -> None:
+        self.parts = parts
+        self._known: dict[Key | None, tuple[int, int]] = {}
+        self._needing = -1
+
+    def by(self, key: Key | None) -> tuple[int, int]:
+        """Return the rules that a version of the distribution allows, and those that it contradicts, as bits."""
+        if key not in self._known:
+            allowing = refusing = 0
+            for bounds, numbers, allowed, absent in self.parts:
+                place = 0 if key is None else _place_of(key, bounds)
+                allowing |= _bits(number for number, places in zip(numbers, allowed) if places >> place & 1)
+                refusing |= _bits(number for number, places in zip(numbers, allowed) if not places >> place & 1) | _bits(absent)
+            self._known[key] = allowing, refusing
+        return self._known[key]
+
+    def needing(self) -> int:
+        """Return the rules that need the distribution, in any version, as bits."""
+        if self._needing < 0:
+            self._needing = _bits(number for _, numbers, _, _ in self.parts for number in numbers)
+        return self._needing
+
+    def moved(self, first: int) -> Iterator[_Part]:
+        """Yield the parts for the same rules numbered from ``first``."""
+        for bounds, numbers, allowed, absent in self.parts:
+            yield bounds, tuple(number + first for number in numbers), allowed, tuple(number + first for number in absent)
+
+
+_Part: TypeAlias = "tuple[tuple[Key, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]"
+"""(bounds in order, the rules that need the distribution, the places each of them allows as bits, those that need it absent)"""
+
+
+def _part(asked: Sequence[tuple[int, HasPackage]]) -> _Part:
+    """Compile the conditions of rules, by their numbers, on one distribution."""
+    needed = [(number, each.ranges if each.how == "in" else EVERY) for number, each in asked if each.how != "absent"]
+    ends = {end for _, ranges in needed for low, _, high, _ in ranges for end in (low, high) if end is not None}
+    bounds = tuple(sorted(ends))
+    return (
+        bounds, tuple(number for number, _ in needed), tuple(_places_in(ranges, bounds) for _, ranges in needed),
+        tuple(number for number, each in asked if each.how == "absent"),
+    )  # fmt: skip
+
+
+def _places_in(ranges: Ranges, bounds: tuple[Key, ...]) -> int:
+    """The places of the versions in ranges, as bits; with that of an unknown version, which contradicts none."""
+    places = 1
+    for low, with_low, high, with_high in ranges:
+        first = 1 if low is None else _place_of(low, bounds) + (not with_low)
+        last = 2 * len(bounds) + 1 if high is None else _place_of(high, bounds) - (not with_high)
+        places |= (1 << last + 1) - (1 << first)
+    return places
+
+
+def _place_of(key: Key, bounds: tuple[Key, ...]) -> int:
+    low, high = 0, len(bounds)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if bounds[middle] < key else (low, middle)
+    return 2 * low + (2 if low < len(bounds) and bounds[low] == key else 1)
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    """A set of numbers as the bits of one."""
+    found = 0
+    for number in numbers:
+        found |= 1 << number
+    return found
+
+
+def _numbers(bits: int) -> list[int]:
+    """The numbers of a set of bits, in order."""
+    return [number for number, bit in enumerate(reversed(f"{bits:b}")) if bit == "1"]
+
+
 def _content(header: bytes, *blocks: bytes) -> bytes:
     return b"".join((len(header).to_bytes(8, "big"), header, *blocks))
 
 
 def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
     """Compile a sequence of rules and the newest releases that were assessed."""
-    index: dict[str, list[object]] = {}
+    asked: dict[str, list[tuple[int, HasPackage]]] = {}
+    always: list[int] = []
     detectors: dict[str, set[tuple[str, str, str]]] = {}
     variables: set[str] = set()
     naming: dict[str, list[int]] = {}
     places, blocks = [0], []
     for number, rule in enumerate(rules):
         if all(each.how == "absent" for each in rule.packages):
-            index.setdefault("", []).append(number)
+            always.append(number)
         for each in rule.packages:
-            index.setdefault(each.name, []).append((number, each.how, each.ranges))
+            asked.setdefault(each.name, []).append((number, each))
         for package, detector, path, text in rule.detectors:
             detectors.setdefault(package, set()).add((detector, path, text))
         for name in named_distributions(rule):
@@ -161,7 +245,8 @@ def packed(rules: Sequence[Rule], newest: Mapping[str, str] = EMPTY) -> bytes:
         blocks.append(marshal.dumps(_plain(rule), _VERSION))
         places.append(places[-1] + len(blocks[-1]))
     header = marshal.dumps((
-        {name: tuple(found) for name, found in index.items()},
+        {name: (_part(found),) for name, found in asked.items()},
+        tuple(always),
         tuple(places),
         tuple(sorted(variables)),
         {name: tuple(sorted(found)) for name, found in detectors.items()},

@@ -54,7 +54,8 @@ def judge(
     facts = Facts(environment)
     found = []
     # looking up which rules concern an environment costs more than evaluating a few
-    numbers = matrix.numbers(only) if only is not None and len(only) <= _FEW else matrix.concerned(facts.keys())
+    few = only is not None and len(only) <= _FEW
+    numbers = matrix.numbers(only or ()) if few else matrix.concerned(facts.keys(), complete=environment.distributions_complete)
     for number in numbers:
         rule = matrix.rule(number)
         if only is None or rule.id in only:
@@ -65,7 +66,7 @@ def judge(
 def errors_with(names: Iterable[str], environment: Environment, matrix: Matrix, answers: Answers) -> Iterator[Finding]:
     """Yield the errors that certainly hold, of the rules that depend on one of these distributions."""
     facts = Facts(environment)
-    for number in filter(matrix.is_error, matrix.concerned(facts.keys(), names)):
+    for number in _errors_about(names, facts, matrix):
         finding = answers.of(number, matrix.rule(number), facts)
         if finding is not None and finding.verdict == "hit" and finding.severity == "error":
             yield finding
@@ -73,12 +74,17 @@ def errors_with(names: Iterable[str], environment: Environment, matrix: Matrix, 
 
 def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[frozenset[str]]:
     """Return the packages of every error that certainly holds, of the rules that depend on one of these distributions."""
-    numbers = filter(matrix.is_error, matrix.concerned(facts.keys(), names))  # opening the others would cost more than judging
     return [
-        frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, numbers)
+        frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, _errors_about(names, facts, matrix))
         if not (rule.effect == "install" and _installed(rule, facts))
         and _kleene(rule, facts.presuming(defaults_of(rule, facts))) and severity_of(rule, facts) == "error"
     ]  # fmt: skip
+
+
+def _errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[int]:
+    """The rules that may apply, of those that depend on one of these distributions, and whose findings are errors."""
+    among = matrix.errors_about(names)  # opening the others would cost more than judging
+    return matrix.concerned(facts.keys(), among, complete=facts.environment.distributions_complete) if among else []
 
 
 def _judged(rule: Rule, facts: Facts) -> Finding | None:

@@ -148,12 +148,41 @@ def test_only_rules_about_what_is_installed_are_opened(matrix: Matrix, monkeypat
     assert {"trl-grpo-vllm-second-device", "trl-sft-gather-for-metrics-int"} <= both
 
 
+def test_the_header_allows_the_versions_that_the_rules_do(matrix: Matrix) -> None:
+    """At every bound of torch, between them, and for an unknown version."""
+    from compat.versions import contains
+
+    asked = [(number, each) for number, rule in enumerate(matrix.rules()) for each in rule.packages if each.name == "torch"]
+    ends = {end for _, each in asked for low, _, high, _ in each.ranges for end in (low, high) if end is not None}
+    between = {(*end[:5], end[5] - 1) for end in ends} | {(*end[:3], end[3] + 1, *end[4:]) for end in ends}
+    assert len(ends) > 20
+    for key in (None, *sorted(ends | between)):
+        allowing = {
+            number for number, each in asked
+            if each.how == "present" or (each.how == "in" and (key is None or contains(each.ranges, key)))
+        }  # fmt: skip
+        left = set(matrix.concerned({"torch": key}))
+        assert allowing - left <= {number for number, each in asked if each.how == "absent"}
+        assert not left & ({number for number, _ in asked} - allowing)
+
+
+def test_rules_that_need_what_is_not_installed_do_not_concern_a_complete_environment(matrix: Matrix) -> None:
+    numbers = matrix.concerned({"trl": None})
+    complete = matrix.concerned({"trl": None}, complete=True)
+    assert 0 < len(complete) < len(numbers)
+    alone = {
+        number for number in numbers if {each.name for each in matrix.rule(number).packages if each.how != "absent"} == {"trl"}
+    }
+    assert set(complete) == alone
+
+
 def test_a_matrix_with_more_rules_is_that_of_all(tmp_path: Path, matrix: Matrix) -> None:
     path = written(tmp_path, GOOD.replace("a-rule", "one-more"))
     extended, whole = open_matrix((path,)), in_memory([*matrix.rules(), *load_file(path)], matrix.newest)
     assert extended.rules() == whole.rules()
     assert (extended.variables, extended.detectors, extended.names) == (whole.variables, whole.detectors, whole.names)
     assert extended.concerned({"trl": None}) == whole.concerned({"trl": None})
+    assert extended.among({"trl"}) == whole.among({"trl"})
     assert extended.named("one-more") == extended.rules()[-1]
     assert extended.named("none-of-this-name") is None
 
