@@ -69,6 +69,8 @@ def is_final(key: Key) -> bool:
 def recorded(version: str, releases: Container[str]) -> str:
     """A version without its local label, as it is written among releases: ``torch==2.2`` installs the release 2.2.0."""
     public = version.partition("+")[0]
+    if public in releases:  # as nearly all are
+        return public
     for text in (public, _shortest(public)):
         for spelling in (text, f"{text}.0", f"{text}.0.0", text.removesuffix(".0")):
             if spelling in releases:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from compat.checks import builds, guards, installation, interfaces, requirements
 from compat.checks.fix_commands import by_pip
-from compat.model import Distribution
 from compat.records import replace
 from compat.rules.evaluate import Answers, errors_about
-from compat.rules.facts import Facts, seen_by_torch, visible
+from compat.rules.facts import Facts, seen_by_torch, visible, with_distributions
 from compat.tables.declared import open_declared
-from compat.versions import contains, is_version, key_of, ranges_of
+from compat.versions import is_version, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,6 +126,8 @@ class _Trials:
         self._shared = shared
         self._changes: dict[tuple[tuple[str, str], ...], int] = {}
         self._before: dict[frozenset[str], int] = {}
+        self._here: Facts | None = None
+        self._installed: dict[str, str] = {}
 
     def ends(self, fix: Fix) -> dict[str, tuple[str, ...]]:
         """The oldest and the newest release of each distribution that a fix allows; empty if it changes no known release."""
@@ -146,49 +147,45 @@ class _Trials:
             if len(self._changes) >= _MOST_TRIALS or self._shared.trials <= 0:
                 return 0
             self._shared.trials -= 1
-            changed, facts = self._with(releases)
-            # what only the fixes of violated requirements say; the errors are counted once it is known what moves along
+            facts = self._with(releases)
+            # the errors are counted once it is known what moves along
             along = {
-                fix.package: ends[-1]
-                for each in requirements.judge(facts, open_declared(), frozenset(releases), releases) if each.verdict == "hit"
-                for fix in each.fixes[:1]
-                if fix.package and fix.spec and fix.package not in releases and (ends := self._ends(fix.package, fix.spec))
+                name: ends[-1] for name, spec in requirements.moved_along(releases, facts, open_declared())
+                if name not in releases and (ends := self._ends(name, spec))
             }  # fmt: skip
             about = frozenset((*releases, *along))
             if about not in self._before:
-                self._before[about] = self._errors(*self._with({}), about)
+                self._before[about] = self._errors({}, self._with({}), about)
             if along:
-                changed, facts = self._with({**releases, **along})
-            self._changes[key] = self._errors(changed, facts, about) - self._before[about]
+                releases = {**releases, **along}
+                facts = self._with(releases)
+            self._changes[key] = self._errors(releases, facts, about) - self._before[about]
         return self._changes[key]
 
-    def _with(self, releases: Mapping[str, str]) -> tuple[Environment, Facts]:
-        """The environment with these releases, as what runs in it sees it."""
-        copies = {copy.name: copy for copy in self._environment.distributions or ()}
-        copies |= {name: Distribution(name, version) for name, version in releases.items()}
-        environment = visible(replace(self._environment, distributions=tuple(copies.values())))
-        return environment, Facts(environment)
+    def _with(self, releases: Mapping[str, str]) -> Facts:
+        """The facts with these releases, as what runs in the environment sees it."""
+        if self._here is None:
+            environment = visible(with_distributions(self._environment, {}))
+            self._here, self._installed = Facts(environment), interfaces.releases_in(environment)
+        return self._here.with_releases(releases) if releases else self._here
 
-    def _errors(self, environment: Environment, facts: Facts, about: frozenset[str]) -> int:
-        """The number of errors about some distributions.
+    def _errors(self, releases: Mapping[str, str], facts: Facts, about: frozenset[str]) -> int:
+        """The number of errors about some distributions, in the environment with other releases.
 
         An import that fails is counted from the index of the rows, which takes less than to open them; whether a module of an
         application that fails is reached is not looked up.
         """
-        copies = tuple(copy for copy in environment.distributions or () if copy.name in about)
-        of_these, declared = Facts(replace(environment, distributions=copies)), open_declared()
+        environment = facts.environment
+        copies = [copy for name in about if isinstance(each := facts.package(name), list) for copy in each]
         found = [
-            *requirements.judge(facts, declared, about, requirements.MAY_BE_ERRORS),
-            *installation.judge_releases(of_these, declared),
-            *guards.judge(facts, about), *(builds.judge(facts) if about & _COMPILED else ()),
+            *requirements.judge(facts, open_declared(), about, requirements.MAY_BE_ERRORS), *installation.uncompiled(copies),
+            *(builds.judge(facts) if about & _COMPILED else ()),
         ]  # fmt: skip
-        certain = [each for each in found if each.verdict == "hit" and each.severity == "error"]
         seen = seen_by_torch(environment)
         errors = errors_about(about, facts if seen is environment else Facts(seen), self._matrix)
-        errors += [frozenset(each.packages) for each in certain if each.origin != "guard"]
+        errors += [frozenset(each.packages) for each in found if each.verdict == "hit" and each.severity == "error"]
         # a guard and an import that fails often have the cause of another error
-        also = [frozenset(each.packages) for each in certain if each.origin == "guard"]
-        also += interfaces.failing_pairs(environment, about)
+        also = [*guards.errors_about(about, facts), *interfaces.failing_pairs({**self._installed, **releases}, about)]
         return len(errors) + sum(not any(each >= names for each in errors) for names in also)
 
     def _ends(self, name: str, spec: str) -> tuple[str, ...]:
@@ -202,13 +199,15 @@ class _Trials:
 def ends_of(name: str, ranges: Ranges, python: str | None) -> tuple[str, ...]:
     """The oldest and the newest recorded release in ranges that installers take for this Python (``None``: any)."""
     package = open_declared().package(name)
+    if package is None:
+        return ()
 
-    def fits(version: str) -> bool:
-        each = package.published(version) if package and contains(ranges, key_of(version)) else None
+    def is_offered(version: str) -> bool:
+        each = package.published(version)
         return each is not None and each.is_offered(python)
 
-    versions = package.versions if package else []
-    oldest, newest = next(filter(fits, versions), None), next(filter(fits, reversed(versions)), None)
+    within = package.within(ranges)
+    oldest, newest = next(filter(is_offered, within), None), next(filter(is_offered, reversed(within)), None)
     return () if oldest is None or newest is None else (oldest, newest)
 
 

@@ -39,24 +39,39 @@ _UNDECLARED = "ModuleNotFoundError"
 """The error of rows about a package that a release imports and does not require."""
 
 
-def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding]:
-    """Yield a finding for every guard that applies, one for each package and subject.
+def judge(facts: Facts) -> Iterator[Finding]:
+    """Yield a finding for every guard that applies, one for each package and subject."""
+    seen: set[str] = set()
+    for row, copy in _rows_about(None, facts):
+        finding = _finding(row, copy, facts)
+        if finding is not None and finding.rule not in seen:
+            seen.add(finding.rule)
+            yield finding
 
-    ``about`` limits them to guards of these packages, and those that test one of them.
-    """
-    copies = {copy.name: copy for copy in facts.environment.distributions or () if copy.version and is_release(copy)}
-    if not copies:
+
+def errors_about(about: frozenset[str], facts: Facts) -> list[frozenset[str]]:
+    """Return the packages of each error that is certainly raised, by guards of these packages or that test one of them."""
+    raised = (
+        (row, copy) for row, copy in _rows_about(about, facts)
+        if row.kind == "raise" and _applies(row, copy, facts) and reached(row, facts)
+    )  # fmt: skip
+    return list({_rule(row, copy): frozenset(_names(row, copy)) for row, copy in raised}.values())
+
+
+def _rows_about(about: frozenset[str] | None, facts: Facts) -> Iterator[tuple[Refusal, Distribution]]:
+    """Yield the guards of the installed releases, all or those of some packages and those that test one of them."""
+    there = facts.environment.distributions
+    if not there:
         return
     refusals = open_once()
-    seen: set[str] = set()
-    for name in sorted(refusals.packages & copies.keys()):
-        for row in refusals.of(name, copies[name].version or ""):
-            if about is not None and name not in about and about.isdisjoint(test.name for test in fact_tests(row.condition)):
-                continue
-            finding = _finding(row, copies[name], facts)
-            if finding is not None and finding.rule not in seen:
-                seen.add(finding.rule)
-                yield finding
+    copies = {each.name: each for each in there if each.name in refusals.packages and each.version and is_release(each)}
+    for name, copy in sorted(copies.items()):
+        version = copy.version or ""
+        if about is None or name in about:
+            yield from ((row, copy) for row in refusals.of(name, version))
+        elif not about.isdisjoint(refusals.tested(name, version)):
+            rows = refusals.of(name, version)
+            yield from ((row, copy) for row in rows if not about.isdisjoint(test.name for test in fact_tests(row.condition)))
 
 
 @cached
@@ -117,9 +132,7 @@ def _is_imported(alternative: str, facts: Facts) -> bool:
 
 
 def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
-    if condition_holds(row.condition, facts, presumed=True) is not True:
-        return None
-    if row.error == _UNDECLARED and _is_excerpt(copy, facts):
+    if not _applies(row, copy, facts):
         return None
     runs = reached(row, facts)
     if runs is False:
@@ -130,8 +143,6 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
         if {test.fact for test, wanted in polar if test.fact != "installed" or not wanted} != {"package"}:
             return None
     tests = list(fact_tests(row.condition))
-    names = dict.fromkeys((copy.name, *(test.name for test in tests if test.fact in ("package", "installed"))))
-    about = next((name for name in names if name != copy.name), None) or next((test.fact for test in tests), "")
     raised = row.kind == "raise"
     does = f"raises {row.error}" if raised and row.error else "refuses" if raised else "warns"
     message = row.message.replace("¤", "…").strip()
@@ -141,16 +152,33 @@ def _finding(row: Refusal, copy: Distribution, facts: Facts) -> Finding | None:
     by = "on import" if IMPORT in row.reach else f"with {' or '.join(shown).replace('=', ' ')}"
     unknown = () if runs else tuple(dict.fromkeys(f"workload.{each.partition('=')[0]}" for each in row.reach))
     return Finding(
-        rule=f"guard-{copy.name}-{about}", origin="guard", verdict="hit" if runs else "possible",
+        rule=_rule(row, copy), origin="guard", verdict="hit" if runs else "possible",
         severity="error" if raised else "warning",
         title=f"{copy.name} {copy.version} {does}: {message}",
         why=_why(row, copy, place, by),
-        packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None for name in names},
+        packages={name: copies[0].version if isinstance(copies := facts.package(name), list) else None
+                  for name in _names(row, copy)},
         facts=tuple(dict.fromkeys(FACTS_OF[test.fact] for test in tests if test.fact in FACTS_OF)),
         missing=("workload",) if unknown else (), unknown=unknown, likelihood=None if runs else _FOLDED,
         fixes=(*_tolerant(row, copy, facts), *_fixes(row.condition, facts)),
         here="; ".join((f"{copy.name} {copy.version}", *known_in_words((row.condition,), facts))),
     )  # fmt: skip
+
+
+def _applies(row: Refusal, copy: Distribution, facts: Facts) -> bool:
+    holds = condition_holds(row.condition, facts, presumed=True) is True
+    return holds and not (row.error == _UNDECLARED and _is_excerpt(copy, facts))
+
+
+def _names(row: Refusal, copy: Distribution) -> dict[str, None]:
+    """The packages that a guard is about, its own first."""
+    tested = (test.name for test in fact_tests(row.condition) if test.fact in ("package", "installed"))
+    return dict.fromkeys((copy.name, *tested))
+
+
+def _rule(row: Refusal, copy: Distribution) -> str:
+    other = next((name for name in _names(row, copy) if name != copy.name), None)
+    return f"guard-{copy.name}-{other or next((test.fact for test in fact_tests(row.condition)), '')}"
 
 
 def _is_excerpt(copy: Distribution, facts: Facts) -> bool:

@@ -9,7 +9,7 @@ from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from compat.rules.facts import Facts
 
@@ -97,9 +97,9 @@ _SYSTEMS = {"linux": "Linux", "windows": "Windows", "darwin": "macOS"}
 _ELSEWHERE = ("vcs", "directory", "image", "conda", "url")
 
 
-def _uncompiled(environment: Environment) -> Iterator[Finding]:
+def uncompiled(copies: Iterable[Distribution]) -> Iterator[Finding]:
     """What is compiled for CUDA when it is installed, on an image without a compiler: its setup.py ends with an error."""
-    for copy in environment.distributions or ():
+    for copy in copies:
         image = copy.extra.get("no_compiler")
         if not image or (copy.source is not None and copy.source.kind in ("url", "conda", "image")):
             continue
@@ -129,8 +129,11 @@ _COMPILES = {
 
 
 def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
-    """Yield findings about individual releases: yanked, not compiled here, unsupported Python, no wheel, unsupported glibc."""
-    yield from _uncompiled(facts.environment)
+    """Yield findings about individual releases: yanked, unsupported Python, no wheel, unsupported glibc.
+
+    Only those of :func:`uncompiled` are errors.
+    """
+    yield from uncompiled(facts.environment.distributions or ())
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue

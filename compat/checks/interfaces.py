@@ -96,9 +96,9 @@ def _index() -> AtOnce:
     return open_at_once()
 
 
-def failing_pairs(environment: Environment, about: frozenset[str]) -> set[frozenset[str]]:
+def failing_pairs(installed: Mapping[str, str], about: frozenset[str]) -> set[frozenset[str]]:
     """See :meth:`AtOnce.pairs`."""
-    return _index().pairs(releases_in(environment), about)
+    return _index().pairs(installed, about)
 
 
 def unreached(environment: Environment) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from compat.model import Distribution, Environment, Finding, Fix, is_release, normalized, of_no_index
 from compat.records import cached, record, replace
-from compat.rules.facts import ABSENT, Facts
+from compat.rules.facts import Facts
 from compat.versions import Ranges, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -50,7 +50,6 @@ def judge(
 
     ``about`` limits the findings to requirements of or for these distributions, ``asking`` to the requirements of these.
     """
-    names = {copy.name for copy in facts.environment.distributions or ()}
     for copy in facts.environment.distributions or ():
         if asking is not None and copy.name not in asking:
             continue
@@ -58,16 +57,50 @@ def judge(
         if copy.requires is not None:
             yield from _of_metadata(copy, copy.requires, facts, declared, asked)
             continue
-        listed = names if asked is None else names & asked
-        if copy.name not in declared or copy.version is None or not is_release(copy):
+        for other, requirements, package in _installed_of_asked(copy, facts, declared, asked):
+            wrong = _violated(copy, other, requirements, facts)
+            verdict = _verdict(copy, other.name)
+            if wrong is None:
+                partial = not facts.environment.distributions_complete and "extras" not in copy.extra
+                if partial and not all(contains(each[1], key_of(other.version or "")) for each in requirements):
+                    yield from _of_likely_extra(copy, other, requirements, facts, package)
+            elif verdict == "hit":
+                yield _finding(copy, other, wrong, package)
+            elif verdict == "possible":
+                finding = _finding(copy, other, wrong, package)
+                yield replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
+
+
+def moved_along(releases: Collection[str], facts: Facts, declared: Declared) -> Iterator[tuple[str, str]]:
+    """Yield the installed packages that certainly move along with these releases, which refuse them, and what is required."""
+    for copy in facts.environment.distributions or ():
+        for other, requirements, _ in _installed_of_asked(copy, facts, declared) if copy.name in releases else ():
+            wrong = _violated(copy, other, requirements, facts)
+            if wrong is not None and _verdict(copy, other.name) == "hit":
+                yield other.name, wrong[0]
+
+
+def _installed_of_asked(
+    copy: Distribution, facts: Facts, declared: Declared, about: frozenset[str] | None = None
+) -> Iterator[tuple[Distribution, tuple[Requirement, ...], Package]]:
+    """Yield the installed packages that a release in the tables requires, if they have one comparable version."""
+    if copy.name not in declared or copy.version is None or not is_release(copy):
+        return
+    package = declared.package(copy.name)
+    place = None if package is None else package.place(copy.version)
+    if package is None or place is None:
+        return
+    for name in package.asks:
+        found = facts.package(name) if about is None or name in about else None
+        if not isinstance(found, list) or len(found) != 1:
             continue
-        package = declared.package(copy.name)
-        place = None if package is None or listed.isdisjoint(package.asks) else package.place(copy.version)
-        if package is None or place is None:
+        other = found[0]
+        if other.version is None or not is_version(other.version) or _has_unstated_version(other):
             continue
-        for name in package.asks:
-            if name in listed and (requirements := package.requirements(place, name)):
-                yield from _violated(copy, name, requirements, facts, package)
+        if key_of(other.version)[5] != _FINAL_DEV:  # a build from the main branch is between releases
+            continue
+        if requirements := package.requirements(place, name):
+            yield other, requirements, package
 
 
 def _has_unstated_version(copy: Distribution) -> bool:
@@ -76,37 +109,28 @@ def _has_unstated_version(copy: Distribution) -> bool:
 
 
 def _violated(
-    copy: Distribution, name: str, requirements: tuple[Requirement, ...], facts: Facts, package: Package
-) -> Iterator[Finding]:
-    found = facts.package(name)
-    if not found or found == ABSENT or len(found) != 1:
-        return
-    other: Distribution = found[0]  # type: ignore[assignment]
-    if other.version is None or not is_version(other.version) or _has_unstated_version(other):
-        return
-    key = key_of(other.version)
-    if key[5] != _FINAL_DEV:  # a build from the main branch is between releases
-        return
-    extras = copy.extra.get("extras", ())
-    asked = [each for each in requirements if (each[3] is None or each[3] in extras) and _applies(each, facts.environment)]
-    wrong = next((each for each in asked if not contains(each[1], key)), None)
-    if wrong is None:
-        partial = not facts.environment.distributions_complete and "extras" not in copy.extra
-        if partial and not all(contains(each[1], key) for each in requirements):
-            yield from _of_likely_extra(copy, other, requirements, facts, package)
-        return
-    finding = _finding(copy, other, wrong, package)
-    if copy.name in _BUILDS_DIFFER:  # the tables hold what the default build declares
-        from compat.checks.torch_build import index_label
+    copy: Distribution, other: Distribution, requirements: tuple[Requirement, ...], facts: Facts
+) -> Requirement | None:  # fmt: skip
+    """The first of the requirements that apply which the other distribution violates."""
+    key, extras = key_of(other.version or ""), copy.extra.get("extras", ())
+    for each in requirements:
+        if (each[3] is None or each[3] in extras) and not contains(each[1], key) and _applies(each, facts.environment):
+            return each
+    return None
 
-        label = (copy.version or "").partition("+")[2] or index_label(copy)
-        if copy.name == "torch" and name in _OF_CUDA_BUILDS and label and not label.startswith("cu"):
-            return
-        if name.startswith(_OF_THE_BUILD):
-            if label:
-                return
-            finding = replace(finding, verdict="possible", missing=("build",), unknown=("build.torch",))
-    yield finding
+
+def _verdict(copy: Distribution, name: str) -> str:
+    """``hit`` if every build of a release has the requirement in the tables, which hold that of the default build."""
+    if copy.name not in _BUILDS_DIFFER:
+        return "hit"
+    from compat.checks.torch_build import index_label
+
+    label = (copy.version or "").partition("+")[2] or index_label(copy)
+    if copy.name == "torch" and name in _OF_CUDA_BUILDS and label and not label.startswith("cu"):
+        return "clear"
+    if name.startswith(_OF_THE_BUILD):
+        return "clear" if label else "possible"
+    return "hit"
 
 
 # --- Requirements of extras that were not requested explicitly.
@@ -385,10 +409,12 @@ def requires_among(
     """The known requirements between those of the named distributions that are in the environment; ``asked``: only on these."""
     from compat.tables.declared import open_declared
 
+    names = frozenset(names)
     copies = {copy.name: copy for copy in environment.distributions or () if copy.name in names}
+    every = frozenset(copies if asked is None else copies.keys() & asked)
     found = []
     for copy in copies.values():
-        wanted = (copies.keys() if asked is None else copies.keys() & set(asked)) - {copy.name}
+        wanted = every - {copy.name}
         for name, specifier, ranges, extra in _asked_of(copy, wanted, environment, open_declared()):
             version = copies[name].version
             comparable = version is not None and is_version(version) and ranges is not None
@@ -398,7 +424,7 @@ def requires_among(
 
 
 def _asked_of(
-    copy: Distribution, names: Collection[str], environment: Environment, declared: Declared
+    copy: Distribution, names: frozenset[str], environment: Environment, declared: Declared
 ) -> Iterator[tuple[str, str, Ranges | None, str | None]]:
     """Yield (name, specifier, ranges, extra) for each requirement that applies, from METADATA or else from the tables."""
     if copy.requires is not None:
@@ -409,11 +435,12 @@ def _asked_of(
                 yield name, specifier, _ranges(specifier), None
         return
     package = declared.package(copy.name) if is_release(copy) else None
-    place = None if package is None else package.place(copy.version or "")
+    listed = names & package.asks if package is not None else frozenset()
+    place = package.place(copy.version or "") if package is not None and listed else None
     if package is None or place is None:
         return
     extras = copy.extra.get("extras", ())
-    for name in sorted(names):
+    for name in sorted(listed):
         for requirement in package.requirements(place, name):
             specifier, ranges, _, extra = requirement
             if (extra is None or extra in extras) and _applies(requirement, environment):

@@ -12,6 +12,7 @@ from compat.checks.missing import tightest
 from compat.checks.requirements import requires_among
 from compat.model import Distribution
 from compat.records import replace
+from compat.rules.facts import with_distributions
 from compat.tables.declared import open_declared
 from compat.versions import EVERY, contains, intersect, key_of, ranges_of
 
@@ -78,9 +79,7 @@ def _asked(environment: Environment, releases: Mapping[str, str]) -> tuple[set[s
 
 def with_releases(environment: Environment, releases: Mapping[str, str]) -> Environment:
     """The environment with these releases in the place of its own."""
-    copies = {copy.name: copy for copy in environment.distributions or ()}
-    copies |= {name: Distribution(name, version) for name, version in releases.items()}
-    return replace(environment, distributions=tuple(copies.values()))
+    return with_distributions(environment, {name: Distribution(name, version) for name, version in releases.items()})
 
 
 def reached_from(environment: Environment, names: Collection[str]) -> set[str]:

@@ -126,7 +126,7 @@ class AtOnce:
                 bits[name] = self._bits(name, listed[name]) if name in self._versions and name in listed else 0
             return bits[name] & releases
 
-        tops = importable(listed)
+        tops: set[str] | None = None
         for tier in tiers:
             if tier not in self._opened:
                 self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
@@ -134,9 +134,10 @@ class AtOnce:
             for consumer in rows.keys() & listed.keys():
                 packages = listed.keys() if about is None or consumer in about else about
                 for package, bad, when, asks in rows[consumer]:
-                    both = package in packages and are_among(consumer, when) and are_among(package, bad)
-                    if both and tops.issuperset(asks):
-                        yield consumer, package
+                    if package in packages and are_among(consumer, when) and are_among(package, bad):
+                        tops = importable(listed) if tops is None else tops
+                        if tops.issuperset(asks):
+                            yield consumer, package
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = self._versions[package], 0

@@ -101,13 +101,11 @@ class Refusals:
         content = read_table(FILE) if content is None else content
         start = 8 + int.from_bytes(content[:8], "big")
         self._index: dict[str, tuple[int, int]] = marshal.loads(content[8:start])
+        self.packages = frozenset(self._index)
         self._content, self._start = content, start
         self._known: dict[tuple[str, str], tuple[Refusal, ...]] = {}
         self._rows: dict[str, list[Any]] = {}
-
-    @property
-    def packages(self) -> frozenset[str]:
-        return frozenset(self._index)
+        self._tested: dict[tuple[str, str], frozenset[str]] = {}
 
     def of(self, package: str, version: str) -> tuple[Refusal, ...]:
         """The rows of one release; none for development versions."""
@@ -115,6 +113,13 @@ class Refusals:
         if asked not in self._known:
             self._known[asked] = tuple(self._of(package, version))
         return self._known[asked]
+
+    def tested(self, package: str, version: str) -> frozenset[str]:
+        """The names of everything that the rows of a release test."""
+        asked = package, version
+        if asked not in self._tested:
+            self._tested[asked] = frozenset(test.name for row in self.of(*asked) for test in fact_tests(row.condition))
+        return self._tested[asked]
 
     def _of(self, package: str, version: str) -> Iterator[Refusal]:
         if package not in self._index or not is_version(version):

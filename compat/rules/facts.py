@@ -95,15 +95,26 @@ class Facts:
         self._presumed = dict(presume)
         self._given = given
         self._packages = _by_name(environment) if packages is None else packages
-        self._features = self._derived_features()
+        self._derived: dict[str | None, dict[str, bool]] = {}  # the features with each task
 
     def presuming(self, presume: tuple[tuple[str, object], ...]) -> Facts:
         """The same facts with a rule's defaults filled in for unknown ones."""
-        return Facts(self.environment, presume, self._given, self._packages) if presume else self
+        if not presume:
+            return self
+        facts = Facts(self.environment, presume, self._given, self._packages)
+        facts._derived = self._derived
+        return facts
 
     def completed(self, given: Mapping[str, object]) -> Facts:
         """The same facts with values for some of the unknown ones."""
         return Facts(self.environment, tuple(self._presumed.items()), {**self._given, **given}, self._packages)
+
+    def with_releases(self, releases: Mapping[str, str]) -> Facts:
+        """The facts of the environment with these releases in the place of its own, of an environment without duplicates."""
+        moved = {name: Distribution(name, version) for name, version in releases.items()}
+        packages = _Packages(self._packages)
+        packages.update((name, [copy]) for name, copy in moved.items())
+        return Facts(with_distributions(self.environment, moved), packages=packages)
 
     def keys(self) -> dict[str, Key | None]:
         """The version keys of the installed distributions, by name; ``None`` for an unknown version or several copies."""
@@ -197,7 +208,14 @@ class Facts:
             return False
         return known
 
-    def _derived_features(self) -> dict[str, bool]:
+    @property
+    def _features(self) -> dict[str, bool]:
+        task = self.value("workload.task")
+        if task not in self._derived:
+            self._derived[task] = self._derived_features(task)
+        return self._derived[task]
+
+    def _derived_features(self, task: str | None) -> dict[str, bool]:
         answers: Mapping[str, bool] = self._given.get("workload.features", EMPTY)
         known = dict.fromkeys(self.workload.features_absent or (), False)
         on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
@@ -206,7 +224,6 @@ class Facts:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
             if self._named_quantization():
                 on.add(QUANTIZED_CHECKPOINT)
-        task = self.value("workload.task")
         # a script that was read shows its trainer
         tools = [tasks for name, tasks in _TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]
         known.setdefault(OWN_TRAINER, any(task not in tasks for tasks in tools))
@@ -236,8 +253,8 @@ class Facts:
 class _Packages(dict[str, "list[Distribution]"]):
     """The copies of each distribution, by name."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, copies: Mapping[str, list[Distribution]] = EMPTY) -> None:
+        super().__init__(copies)
         self.related: dict[str, tuple[tuple[str, str], ...]] = {}
 
 
@@ -250,6 +267,12 @@ def _by_name(environment: Environment) -> _Packages:
         if not copies or copies[0] != distribution:  # a repeated entry is no second copy, about which nothing could be said
             copies.append(distribution)
     return found
+
+
+def with_distributions(environment: Environment, moved: Mapping[str, Distribution]) -> Environment:
+    """The environment with one copy of each distribution: those of ``moved`` in the place of its own."""
+    copies = {copy.name: copy for copy in environment.distributions or ()}
+    return replace(environment, distributions=tuple({**copies, **moved}.values()))
 
 
 def comparable(distribution: Distribution) -> Distribution:
@@ -308,9 +331,11 @@ def visible(environment: Environment) -> Environment:
 
 def seen_by_torch(environment: Environment) -> Environment:
     """The environment, without GPUs if torch is a CPU-only build: such a build cannot use them."""
+    if not environment.accelerators:
+        return environment
     copies = [copy for copy in environment.distributions or () if copy.name == "torch"]
     without = [(copy.version or "").partition("+")[2].partition(".")[0] == "cpu" for copy in copies]
-    return replace(environment, accelerators=()) if environment.accelerators and copies and all(without) else environment
+    return replace(environment, accelerators=()) if copies and all(without) else environment
 
 
 def has_more(device: Accelerator) -> bool:

@@ -12,7 +12,7 @@ import os
 from compat.files import DATA, read_table
 from compat.model import Distribution
 from compat.records import cached, record
-from compat.versions import Ranges, contains, key_of, recorded
+from compat.versions import Key, Ranges, contains, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,23 @@ class Package:
         if place not in self._known:
             self._known[place] = self._published(place)
         return self._known[place]
+
+    def within(self, ranges: Ranges) -> list[str]:
+        """Return the recorded releases in ranges, oldest first; only a few of the others are parsed."""
+        found = []
+        for low, with_low, high, with_high in ranges:
+            first = 0 if low is None else self._first(low, after=not with_low)
+            found += self.versions[first : None if high is None else self._first(high, after=with_high)]
+        return found
+
+    def _first(self, key: Key, *, after: bool) -> int:
+        """Return the index of the first release from a version on, or after it."""
+        low, high = 0, len(self.versions)
+        while low < high:
+            middle = (low + high) // 2
+            here = key_of(self.versions[middle])
+            low, high = (middle + 1, high) if here < key or (after and here == key) else (low, middle)
+        return low
 
     def day(self, version: str) -> int:
         """Return when a release was uploaded, in days since :data:`FIRST_DAY`; 0 if that is not known."""

@@ -13,6 +13,7 @@ from compat.formats.requirements.requirement import parse_requirement
 from compat.model import Distribution, Environment, Finding, Source
 from compat.rules.facts import Facts
 from compat.tables.declared import Declared
+from compat.versions import contains, key_of, ranges_of
 
 
 def found(*distributions: str, source: str | None = None, **keys: Any) -> dict[str, Finding]:
@@ -266,3 +267,19 @@ def test_a_release_for_another_python_is_an_error_where_an_installer_refuses_it(
     finding = found("torch==2.9.0", python="3.9")["python-torch"]
     assert finding.severity == "warning", "what is installed may work"
     assert metadata.refused_by_installers(finding).severity == "error"
+
+
+@pytest.mark.parametrize("name", ["torch", "transformers", "vllm", "protobuf"])
+@pytest.mark.parametrize("specifier", [">=2.1,<2.4", "<5,!=4.57.*", ">0.6.2,<=0.9.1", "==4.51.3", ">=4.0.0rc1", "<0", ">99"])
+def test_releases_in_ranges_are_found_without_reading_all(name: str, specifier: str) -> None:
+    package = Declared().package(name)
+    assert package is not None
+    ranges = ranges_of(specifier)
+    assert package.within(ranges) == [each for each in package.versions if contains(ranges, key_of(each))]
+
+
+def test_releases_are_recorded_oldest_first() -> None:
+    for name in Declared().names:
+        package = Declared().package(name)
+        keys = [key_of(version) for version in package.versions] if package else []
+        assert keys == sorted(keys), name
