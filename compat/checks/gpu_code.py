@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.torch_build import (
-    INDEX,
     Stack,
     cuda_of,
     device_name,
@@ -117,16 +116,6 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
         yield downgrade_to("torch", below, "the last release whose default wheel has code for it")
 
 
-_ARM_SERVERS = key_of("2.7")
-_FOR_ARM = Fix(
-    "source-install",
-    "torch",
-    "",
-    "a build with CUDA: since 2.7, torch's own index has them for Arm servers",
-    f"pip install torch --index-url {INDEX}/cu128",
-)
-
-
 def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     """A CPU-only build on a machine with GPUs, or with extensions that need CUDA."""
     extensions = [copy for name in ("xformers", "flash-attn", "vllm", "bitsandbytes") if (copy := stack.one(name)) is not None]
@@ -141,14 +130,13 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     if not certain and gpus[0].compute_capability in JETSON:  # NVIDIA's wheels for JetPack have no label either
         return
     release = stack.release or ""
-    builds = sorted((build.cuda for build in stack.builds() if build.cuda), reverse=True)
+    serving = (build for build in stack.builds() if build.cuda and not (gpus and _runs(stack, gpus[0], build) is False))
+    builds = sorted((build.cuda for build in serving), reverse=True)
     fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
     if gpus and gpus[0].gfx:
         fixes = [rocm_build(stack.tables, release)]
-    elif not fixes and gpus:  # most releases for aarch64 are published for the CPU alone
+    elif not fixes and gpus:  # the oldest releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
-        if stack.machine == "aarch64" and gpus[0].compute_capability not in JETSON and key_of(release) >= _ARM_SERVERS:
-            fixes.insert(0, _FOR_ARM)
     what = device_name(gpus[0]) if gpus else f"{compiled[0].name}"
     yield Finding(
         rule="build-torch-cpu-only",

@@ -136,10 +136,38 @@ def test_a_gpu_that_only_exists_beside_an_arm_processor_says_which_wheels_there_
     assert ("build-torch-cpu-only" in found("torch==2.5.1", gpus=(gpu,), source="index", **keys)) is holds
 
 
-@pytest.mark.parametrize(("torch", "kinds"), [("2.7.1", ["source-install", "upgrade"]), ("2.5.1", ["upgrade"])])
-def test_the_index_of_torch_has_builds_for_arm_servers_since_2_7(torch: str, kinds: list[str]) -> None:
-    finding = found(f"torch=={torch}", gpus=("NVIDIA GH200 480GB",), source="index")["build-torch-cpu-only"]
-    assert [fix.kind for fix in finding.fixes] == kinds
+@pytest.mark.parametrize(("torch", "gpu", "asked"), [
+    ("2.5.1", "NVIDIA GH200 480GB", ["torch>=2.11.0"]),
+    ("2.6.0", "NVIDIA GH200 480GB", ["torch==2.6.0+cu126"]),
+    ("2.7.1", "NVIDIA GB10", ["torch==2.7.1+cu128"]),
+    ("2.7.1", "NVIDIA A100-PCIE-40GB", ["torch>=2.11.0"]),  # these are for Hopper and Blackwell
+    ("2.8.0", "NVIDIA GB200", ["torch==2.8.0+cu129"]),
+    ("2.9.1", "NVIDIA GH200 480GB", ["torch==2.9.1+cu130", "torch==2.9.1+cu128"]),
+    ("2.9.1", "NVIDIA Thor", ["torch==2.9.1+cu130"]),
+])  # fmt: skip
+def test_the_index_of_torch_has_builds_for_arm_servers_since_2_6(torch: str, gpu: str, asked: list[str]) -> None:
+    finding = found(f"torch=={torch}", gpus=(gpu,), source="index", machine="aarch64")["build-torch-cpu-only"]
+    assert [each for fix in finding.fixes for each in asked if f'"{each}"' in (fix.command or "")] == asked
+    assert len(finding.fixes) == len(asked)
+
+
+def test_a_build_in_place_of_one_for_the_cpu_has_code_for_the_gpu() -> None:
+    finding = found("torch==2.11.0+cpu", gpus=("Tesla V100-SXM2-32GB",))["build-torch-cpu-only"]
+    assert [fix.spec for fix in finding.fixes] == ["==2.11.0+cu126"]
+
+
+@pytest.mark.parametrize(("torch", "gpu", "lacks"), [
+    ("2.9.1+cu128", "NVIDIA Thor", True), ("2.9.1+cu130", "NVIDIA Thor", False), ("2.9.1+cu130", "NVIDIA GB10", False),
+    ("2.10.0+cu126", "NVIDIA GB200", True), ("2.8.0+cu129", "Jetson AGX Orin", True), ("2.7.1+cu128", "NVIDIA GH200 480GB", False),
+])  # fmt: skip
+def test_what_the_builds_for_arm_servers_have_code_for(torch: str, gpu: str, *, lacks: bool) -> None:
+    assert ("build-torch-gpu" in found(f"torch=={torch}", gpus=(gpu,), machine="aarch64")) is lacks
+
+
+def test_volta_is_not_among_what_torch_2_11_is_compiled_for() -> None:
+    # torch's own table of its builds says so of CUDA 12.8, which is wrong
+    assert "build-torch-gpu" in found("torch==2.11.0+cu128", gpus=("Tesla V100-SXM2-32GB",))
+    assert "build-torch-gpu" not in found("torch==2.10.0+cu128", gpus=("Tesla V100-SXM2-32GB",))
 
 
 @pytest.mark.parametrize(
@@ -314,7 +342,7 @@ def cpu_only(torch: str, source: Source | None, **keys: Any) -> Finding | None:
 @pytest.mark.parametrize(
     ("torch", "source", "system", "machine", "verdict"),
     [
-        ("2.5.1", "index", "linux", "aarch64", "hit"),  # no wheel for aarch64 had CUDA before 2.11
+        ("2.5.1", "index", "linux", "aarch64", "hit"),  # no wheel of the default index for aarch64 had CUDA before 2.11
         ("2.5.1", None, "linux", "aarch64", "possible"),
         ("2.11.0", "index", "linux", "aarch64", None),
         ("2.5.1", "index", "linux", "x86_64", None),
