@@ -63,16 +63,19 @@ def _unbuilt(case: Case) -> frozenset[str]:
 
 
 def _for_other_pythons(case: Case, index: Index) -> frozenset[str]:
-    """The packages without a wheel whose range in the file has wheels for the target's platform and another Python."""
+    """The packages without a wheel that have some for the target's platform and another Python: of the installed release, or in
+    the range that the file states."""
     target, unbuilt = Target(case.environment), _unbuilt(case)
     ranges = {each.distribution.name: each.distribution.specifier for each in (case.listing.entries if case.listing else ())}
+    there = {copy.name: copy.version for copy in case.environment.distributions or () if copy.version is not None}
     named = [name for name in unbuilt if ranges.get(name)]
+    found = {name: [file for file in files or () if satisfies(file.version, ranges[name] or "")]
+             for name, files in index.files_many(named).items()}  # fmt: skip
+    pins = index.files_of_pins((name, there[name]) for name in unbuilt & there.keys() - found.keys())
+    found |= {name: list(files or ()) for (name, _), files in pins.items()}
     return frozenset(
-        name for name, files in index.files_many(named).items()
-        if any(
-            each.kind == "wheel" and target.has_platform(each.tags[2]) and satisfies(each.version, ranges[name] or "")
-            for each in files or ()
-        )
+        name for name, files in found.items()
+        if any(each.kind == "wheel" and each.tags[2] != "any" and target.has_platform(each.tags[2]) for each in files)
     )  # fmt: skip
 
 

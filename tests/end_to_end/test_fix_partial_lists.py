@@ -231,7 +231,8 @@ def test_a_release_without_a_wheel_is_resolved_like_any_other(fix: Run, index: I
 def test_a_source_older_than_the_python_is_an_error_wherever_it_comes_from(
     fix: Run, index: IndexServer, tmp_path: Path
 ) -> None:  # fmt: skip
-    """``tokenizers`` of 2023 has wheels for Python 3.11 and no other; what requires it moves on."""
+    """``tokenizers`` of 2023 has wheels for Python 3.11 and no other: that is taken where none is given, else what requires it
+    moves on."""
     index.add("tokenizers", {"0.13.3": release("2023-04-05", wheel_tags=["cp311-cp311-manylinux_2_17_x86_64"])})
     index.add("tokenizers", {"0.14.0": release("2023-09-01")})
     index.add(
@@ -239,6 +240,10 @@ def test_a_source_older_than_the_python_is_an_error_wherever_it_comes_from(
         {"4.28.1": release("2023-04-14", "tokenizers<0.14"), "4.34.0": release("2023-10-03", "tokenizers<0.15,>=0.14")},
     )
     (tmp_path / "requirements.txt").write_text("transformers==4.28.1\n")
+    done = fix("--write", url=index.url, job=("--gpu", "none"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Python 3.11 (the newest that tokenizers has wheels for)" in done.stdout
+    assert "Nothing to fix" in done.stdout
     words = ("--python-version", "3.12", "--gpu", "none")
     done = fix("--format", "json", "--write", url=index.url, job=words)
     assert done.returncode == 0, done.stdout + done.stderr
