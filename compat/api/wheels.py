@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from compat.checks.torch_build import cuda_of, has_cxx11_abi
+from compat.checks.torch_build import cuda_of, has_cxx11_abi, wheel_has_cxx11_abi
 from compat.formats.edit.changes import Change
 from compat.model import Environment, Source
 from compat.records import replace
@@ -47,6 +47,8 @@ def _moved(change: Change, plan: Plan, environment: Environment) -> Change | Non
     published = series in tables.published.get(change.name, {}).get(change.after, ())
     abi = has_cxx11_abi(torch.installed)
     if address is None or not published or major not in cudas or python not in pythons or abi is None:
+        return None
+    if wheel_has_cxx11_abi(change.name, change.after, series, forced=abi) != abi:
         return None
     tag = f"cp{python.replace('.', '')}"
     version = f"{change.after}+cu{major}torch{series}cxx11abi{str(abi).upper()}"

@@ -18,6 +18,7 @@ from compat.checks.torch_build import (
     public_version,
     stack_of,
     version_tuple,
+    wheel_has_cxx11_abi,
 )
 from compat.model import Distribution, Finding, Fix
 from compat.records import replace
@@ -125,19 +126,23 @@ def _unpublished(stack: Stack) -> Iterator[Finding]:
 
 
 _ABI = "cxx11abi"
+_UNFORCED = "https://github.com/Dao-AILab/flash-attention/issues/1783"
 
 
 def _of_other_abi(stack: Stack, copy: Distribution, label: str) -> Iterator[Finding]:
     """A wheel for this torch, but with the other C++ ABI than that of torch's own wheels."""
     torch, machine = stack.torch, stack.facts.environment.machine
-    mine = {"t": True, "f": False}.get(label.lower().partition(_ABI)[2][:1])
-    if mine is None or torch is None or own_build(torch) or machine not in (None, "x86_64"):
+    forced = {"t": True, "f": False}.get(label.lower().partition(_ABI)[2][:1])
+    if forced is None or torch is None or own_build(torch) or machine not in (None, "x86_64"):
         return
+    series, version = ".".join(map(str, version_tuple(stack.release or ""))), _version(copy)
+    mine = wheel_has_cxx11_abi(copy.name, version, series, forced=forced)
     new = has_cxx11_abi(torch.version or "")
     if new in (None, mine) or (torch.source is not None and torch.source.kind == "conda"):
         return
     certain = bool((torch.version or "").partition("+")[2]) or stack.flavour.certain
-    wanted = f"{_ABI}{str(new).upper()}"
+    other = wheel_has_cxx11_abi(copy.name, version, series, forced=not forced)
+    wheel = [f"the wheel of the same release whose name has {_ABI}{str(not forced).upper()}"] if other == new else []
     yield Finding(
         rule=f"build-{copy.name}-abi",
         origin="build",
@@ -146,16 +151,28 @@ def _of_other_abi(stack: Stack, copy: Distribution, label: str) -> Iterator[Find
         title=f"{copy.name} is compiled {'without' if new else 'with'} the C++11 ABI, torch {torch.version} with"
         f"{'' if new else 'out'} it",
         why="The names of functions that take strings differ, so the extension does not load: undefined symbol. torch's wheels "
-        "have the C++11 ABI since 2.7, NVIDIA's containers in every release.",
+        "have the C++11 ABI since 2.7, NVIDIA's containers in every release."
+        + (
+            ""
+            if forced == mine
+            else f" {_ABI}FALSE only says that it was not forced: these were compiled with torch for CUDA 12.6."
+        ),
         packages={copy.name: copy.version, "torch": torch.version},
         facts=("build",),
         fixes=(
-            Fix("source-install", copy.name, "", f"the wheel of the same release whose name has {wanted}"),
+            *(Fix("source-install", copy.name, "", text) for text in wheel),
             compiled_anew(copy.name),
         ),
-        evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
-        here=f"{copy.name} {copy.version}, {_ABI}{str(mine).upper()}",
+        evidence=("https://pytorch.org/docs/stable/cpp_index.html", *(() if forced == mine else (_UNFORCED,))),
+        here=f"{copy.name} {copy.version}, {_ABI}{str(forced).upper()}",
     )
+
+
+def _version(copy: Distribution) -> str:
+    """The release of a wheel, which the address has where nothing else does."""
+    source = copy.source
+    of_file = version_of_wheel(source.details.get("url"), copy.name) if source is not None and source.kind == "url" else None
+    return public_version(copy.version or of_file or "")
 
 
 def _label(copy: Distribution) -> str:

@@ -240,6 +240,7 @@ def compiled_anew(name: str, spec: str = "") -> Fix:
 _NEW_ABI = (2, 7)
 """The first torch whose wheels are compiled with the C++11 ABI (:data:`_NEW_BEFORE` were before)."""
 _NEW_BEFORE = ("2.6.0+cu126",)
+_NEW_BEFORE_SERIES = (2, 6)
 
 
 def has_cxx11_abi(torch: str) -> bool | None:
@@ -248,6 +249,17 @@ def has_cxx11_abi(torch: str) -> bool | None:
     if label and not label.startswith(("cu", "cpu")):
         return None
     return torch in _NEW_BEFORE or version_tuple(torch) >= _NEW_ABI
+
+
+def wheel_has_cxx11_abi(name: str, version: str, series: str, *, forced: bool) -> bool:
+    """Whether an extension's wheel for a series of torch is compiled with the C++11 ABI.
+
+    ``cxx11abiTRUE`` in its name says that this was ``forced``, ``cxx11abiFALSE`` only that it was not: the wheel then has the
+    ABI of the torch that it was compiled with, which for flash-attn 2.8 and torch 2.6 was the build for CUDA 12.6.
+    """
+    own = version_tuple(series)
+    of_new = name == "flash-attn" and own == _NEW_BEFORE_SERIES and version_tuple(version) >= (2, 8)
+    return forced or own >= _NEW_ABI or of_new
 
 
 def label_of(cuda: str) -> str:

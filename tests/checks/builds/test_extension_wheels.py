@@ -9,24 +9,27 @@ from compat.model import Distribution, Environment, Source
 from compat.rules.facts import Facts
 from tests.checks.builds.test_builds import found
 
-FLASH = "https://index.example/v2.7.4.post1/flash_attn-2.7.4.post1%2Bcu12torch{torch}cxx11abi{abi}-cp310-cp310-linux_x86_64.whl"
+FLASH = "https://index.example/v{version}/flash_attn-{version}%2Bcu12torch{torch}cxx11abi{abi}-cp310-cp310-linux_x86_64.whl"
 
 
 @pytest.mark.parametrize(
-    ("torch", "built", "abi", "rule"),
+    ("torch", "version", "built", "abi", "rule"),
     [
-        ("2.6.0+cu124", "2.6", "TRUE", "build-flash-attn-abi"),
-        ("2.6.0+cu124", "2.6", "FALSE", None),
-        ("2.6.0+cu126", "2.6", "FALSE", "build-flash-attn-abi"),  # the one build of 2.6 with the C++11 ABI
-        ("2.7.1+cu128", "2.7", "FALSE", "build-flash-attn-abi"),
-        ("2.6.0+cu124", "2.5", "FALSE", "build-flash-attn-torch"),
+        ("2.6.0+cu124", "2.7.4.post1", "2.6", "TRUE", "build-flash-attn-abi"),
+        ("2.6.0+cu124", "2.7.4.post1", "2.6", "FALSE", None),
+        ("2.6.0+cu126", "2.7.4.post1", "2.6", "FALSE", "build-flash-attn-abi"),  # the one build of 2.6 with the C++11 ABI
+        ("2.6.0+cu124", "2.8.3", "2.6", "FALSE", "build-flash-attn-abi"),  # compiled with that build
+        ("2.6.0+cu126", "2.8.3", "2.6", "FALSE", None),
+        ("2.7.1+cu128", "2.8.0.post2", "2.7", "FALSE", None),  # not forced, but that of its torch
+        ("2.7.1+cu128", "2.8.0.post2", "2.7", "TRUE", None),
+        ("2.6.0+cu124", "2.7.4.post1", "2.5", "FALSE", "build-flash-attn-torch"),
     ],
 )
 def test_the_name_of_a_wheel_from_an_address_tells_its_torch_and_its_abi(
-    torch: str, built: str, abi: str, rule: str | None
+    torch: str, version: str, built: str, abi: str, rule: str | None
 ) -> None:
-    source = Source("url", {"url": FLASH.format(torch=built, abi=abi)})
-    copies = (Distribution("torch", torch), Distribution("flash-attn", "2.7.4.post1", source=source))
+    source = Source("url", {"url": FLASH.format(version=version, torch=built, abi=abi)})
+    copies = (Distribution("torch", torch), Distribution("flash-attn", version, source=source))
     findings = list(builds.judge(Facts(Environment(os="linux", distributions=copies))))
     assert [each.rule for each in findings if each.verdict == "hit"] == ([] if rule is None else [rule])
 
