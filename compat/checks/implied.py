@@ -7,6 +7,7 @@ this can be otherwise, so a finding about an implied release is a question, neve
 
 from __future__ import annotations
 
+from compat.checks.needed import needed_by
 from compat.checks.questions import LEAST, likelihood
 from compat.checks.requirements import may_apply
 from compat.model import Distribution, Environment, Finding, is_release, of_no_index
@@ -34,6 +35,10 @@ _LATER = (30, 120, 270)
 """The numbers of days after the newest listed release for which the other releases are selected."""
 
 
+_OF_MACHINE = frozenset(("accelerators", "driver"))
+"""The facts of a machine, on which a release alone may fail."""
+
+
 @record(frozen=True)
 class Implied:
     """A release that is not listed: ``by`` says what pins, contains or requires it, ``copy`` what an image says of it."""
@@ -56,8 +61,12 @@ def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: M
     listed = {copy.name: copy.version for copy in environment.distributions or () if copy.version and is_release(copy)}
     for newest in _selected_later(environment, listed, pinned, declared):
         for each in _questions(environment, {**pinned, **newest}, matrix):
-            if each.rule not in certain and each.severity == "error" and not listed.keys().isdisjoint(each.packages):
+            ours = not listed.keys().isdisjoint(each.packages) or not _OF_MACHINE.isdisjoint(each.facts)
+            if each.rule not in certain and each.severity == "error" and ours:
                 likely.setdefault(each.rule, each)
+    if not environment.distributions:
+        for each in _of_machine(environment):
+            likely.setdefault(each.rule, each)
     return (*(each for each in found if each.rule not in likely), *likely.values())
 
 
@@ -73,6 +82,25 @@ def _questions(environment: Environment, implied: Mapping[str, Implied], matrix:
             yield asked
 
 
+def _of_machine(environment: Environment) -> Iterator[Finding]:
+    """Yield the questions about the torch that a machine without any listed release gets."""
+    from compat.checks import builds
+    from compat.checks.needed import releases_for
+    from compat.rules.facts import Facts
+
+    errors: dict[str, list[Finding]] = {}
+
+    def fails(version: str) -> bool:
+        whole = _completed(environment, {"torch": Implied("torch", version, "")})
+        errors[version] = [each for each in builds.judge(Facts(whole)) if each.severity == "error" and "torch" in each.packages]
+        return bool(errors[version])
+
+    for version, by, often in releases_for(environment, fails):
+        for each in errors[version]:
+            if likelihood(asked := _question(each, {"torch": Implied("torch", version, by, often=often)})) >= LEAST:
+                yield asked
+
+
 def _selected_later(
     environment: Environment, listed: Mapping[str, str], pinned: Mapping[str, Implied], declared: Declared
 ) -> Iterator[Mapping[str, Implied]]:
@@ -83,8 +111,15 @@ def _selected_later(
     """
     days = [package.day(version) for name, version in listed.items() if (package := declared.package(name)) is not None]
     before: Mapping[str, str] = {}
-    for later in _LATER if any(days) and len(listed) <= _FEW else ():
-        newest = newest_by(environment, pinned, declared, max(days) + later)
+    given = any(copy.source is not None and copy.source.kind in _WITH_REQUIREMENTS for copy in environment.distributions or ())
+    needed = () if given else needed_by(environment)
+    whole = replace(
+        environment, distributions=(*(environment.distributions or ()), *(Distribution(name, None) for name in needed))
+    )
+    for later in _LATER if any(days) else ():
+        newest = newest_by(whole, pinned, declared, max(days) + later)
+        if len(listed) > _FEW:
+            newest = {name: each for name, each in newest.items() if name in needed}
         selected = {name: each.version for name, each in newest.items()}
         if selected != before:
             yield {name: replace(each, often=0.5 ** (later / _HALF)) for name, each in newest.items()}
@@ -106,7 +141,8 @@ def of_new_installation(
     declared = open_declared()
     pinned = implied_by(environment, declared)
     stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
-    newest = newest_by(environment, pinned, declared) if stated else {}
+    on_machine = bool(environment.accelerators or environment.driver)
+    newest = newest_by(environment, pinned, declared) if stated or on_machine else {}
     if not newest:
         return
     known = {each.rule for each in found if each.verdict == "hit" or likelihood(each) >= LEAST}
@@ -115,10 +151,14 @@ def of_new_installation(
     whole = replace(whole, distributions=tuple(map(answers.same, whole.distributions or ())))
     facts = Facts(whole)
     more = (*builds.judge(facts), *interfaces.judge(facts))
-    errors = (each for each in more if each.verdict == "hit" and each.severity == "error")
+    errors = (
+        each for each in more
+        if each.severity == "error" and (each.verdict == "hit" or not _OF_MACHINE.isdisjoint(each.facts))
+    )  # fmt: skip
     for each in (*rules.errors_with(newest, seen_by_torch(whole), matrix, answers), *errors):
         about = each.packages.keys()
-        if each.rule not in known and not newest.keys().isdisjoint(about) and not stated.isdisjoint(about):
+        listed = not stated.isdisjoint(about) or not _OF_MACHINE.isdisjoint(each.facts)
+        if each.rule not in known and listed and not newest.keys().isdisjoint(about):
             yield _question(each, implied)
 
 
@@ -162,13 +202,16 @@ def newest_by(
     names = {copy.name for copy in listed} | pinned.keys()
     complete = {copy.name for copy in listed if copy.source is not None and copy.source.kind in _WITH_REQUIREMENTS}
     waiting = [(copy, "an installer selects") for copy in listed if copy.version is None and not of_no_index(copy)]
+    waiting.sort(key=lambda each: names.isdisjoint(_pinned_by_newest(each[0].name, environment, declared)))
     asking = [each for each in releases.items() if each[0] not in complete]
+    pins: dict[str, str] = {}  # by what was selected
     while waiting or asking:
         for copy, by in waiting:
-            version = _newest(copy, releases, found, environment, declared, until)
+            version = _newest(copy, releases, found, pins, environment, declared, until)
             if version is not None:
                 found[copy.name] = Implied(copy.name, version, by, often=_SELECTED)
                 asking.append((copy.name, version))
+                pins |= {each.name: each.version for each in _pinned(copy.name, version, environment, declared)}
         waiting = []
         for name, version in asking:
             for other in _required(name, version, environment, declared):
@@ -179,15 +222,25 @@ def newest_by(
     return found
 
 
+def _pinned_by_newest(name: str, environment: Environment, declared: Declared) -> frozenset[str]:
+    """The distributions that the newest release of one pins."""
+    package = declared.package(name)
+    newest = package.versions[-1:] if package is not None else ()
+    return frozenset(each.name for version in newest for each in _pinned(name, version, environment, declared))
+
+
 _WITH_REQUIREMENTS = ("image", "conda")
 """The sources that come with what a distribution requires, so that no installer selects it."""
 
 
 def _newest(
-    copy: Distribution, releases: Mapping[str, str], selected: Mapping[str, Implied], environment: Environment,
-    declared: Declared, until: int | None,
+    copy: Distribution, releases: Mapping[str, str], selected: Mapping[str, Implied], pins: Mapping[str, str],
+    environment: Environment, declared: Declared, until: int | None,
 ) -> str | None:  # fmt: skip
-    """The newest final release that an open requirement, the Python and the releases accept, if those selected do, too."""
+    """The newest final release that an open requirement, the Python and the releases accept, if those selected do, too.
+
+    What one of the selected releases pins is that release.
+    """
     package = declared.package(copy.name)
     if package is None:
         return None
@@ -208,7 +261,8 @@ def _newest(
         )
 
     stated = concerned(releases.items())
-    for version in reversed(package.versions):
+    pin = pins.get(copy.name)
+    for version in reversed(package.versions) if pin is None else (pin,):
         key, release = key_of(version), package.published(version)
         if (
             (until is None or package.day(version) <= until) and is_final(key) and contains(admitted, key)

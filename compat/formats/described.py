@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compat.errors import InputError
 from compat.model import (
     DRIVER_STATES,
@@ -164,10 +166,26 @@ def _variables(value: object, path: Path, notes: list[str]) -> dict[str, str | N
     return {key: None if each is None else _string(each, (*path, key), notes) for key, each in table.items()}
 
 
+_SOURCE_WORDS = (
+    ("nightly", frozenset(("nightly", "nightlies"))),
+    ("image", frozenset(("container", "docker", "image", "ngc"))),
+    ("conda", frozenset(("conda", "mamba", "micromamba", "miniforge"))),
+    ("vcs", frozenset(("git", "github", "commit", "main", "master"))),
+    ("directory", frozenset(("source", "sdist", "built", "build", "compiled", "editable", "local"))),
+    ("index", frozenset(("pip", "uv", "index", "poetry"))),
+)
+"""Kinds of sources and the words by which people describe them; the first that one of its words names counts."""
+
+
 def _source(value: object, path: Path, notes: list[str]) -> Source:
     if isinstance(value, str):
-        if value not in SOURCE_KINDS:
-            notes.append(f"{_written(path)}: {value!r} is kept as is (known values: {', '.join(SOURCE_KINDS)})")
+        if value in SOURCE_KINDS:
+            return Source(value)
+        meant = next((kind for kind, words in _SOURCE_WORDS if not words.isdisjoint(re.findall("[a-z]+", value.lower()))), None)
+        if meant is not None:
+            label = re.search(r"\b(?:cpu|cu\d{2,3}|rocm\d[\d.]*)\b", value.lower()) if meant == "index" else None
+            return Source(meant, {"written": value, **({} if label is None else {"url": label[0]})})
+        notes.append(f"{_written(path)}: {value!r} is kept as is (known values: {', '.join(SOURCE_KINDS)})")
         return Source(value)
     table = dict(_table(value, path, notes))
     kind = table.pop("kind", None)

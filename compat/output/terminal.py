@@ -132,12 +132,13 @@ def _workload(environment: Environment) -> str:
 
 
 def _question(finding: Finding, read_from: str | None) -> list[str]:
-    """Render an open question in brief: the possible problem, and the facts that would settle it."""
+    """Render an open question in brief: the possible problem, the facts that would settle it, and the best fix."""
     lines = [*wrap_text(finding.title, f"  {_SIGNS['possible'][0]} ", "    "), *_where(finding, read_from)]
     if finding.here:
         lines += wrap_text(finding.here, "    applies because ", " " * 14)
     if finding.unknown:
         lines += wrap_text(flags_for(finding.unknown), "    settle    ", " " * 14)
+    lines += [line for fix in finding.fixes[:1] for line in _fix(fix, "if so")]
     more = " (see compat rules show)" if finding.origin == "rule" else ""
     return [*lines, *wrap_text(finding.rule + more, "    rule      ", " " * 14)]
 

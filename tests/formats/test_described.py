@@ -48,6 +48,27 @@ def test_a_full_description_is_read_and_written_back_unchanged(tmp_path: Path) -
     assert environment.to_json() == FULL
 
 
+@pytest.mark.parametrize(
+    ("written", "kind", "url"),
+    [
+        ("source", "directory", None),
+        ("built from source (sdist)", "directory", None),
+        ("git main", "vcs", None),
+        ("ngc-container", "image", None),
+        ("conda-forge, mamba", "conda", None),
+        ("nightly pip index", "nightly", None),
+        ("pip (CPU wheel)", "index", "cpu"),
+        ("uv (--torch-backend=cu129)", "index", "cu129"),
+        ("pip", "index", None),
+    ],
+)
+def test_a_source_in_words(written: str, kind: str, url: str | None) -> None:
+    (torch,) = parse_described({"distributions": [{"name": "torch", "source": written}]}, "x")[0].distributions or ()
+    source = torch.source
+    assert source is not None
+    assert (source.kind, source.details["written"], source.details.get("url")) == (kind, written, url)
+
+
 def test_absent_is_unknown_and_empty_is_none(tmp_path: Path) -> None:
     nothing, _ = read_described(written(tmp_path, {"schema": "compat/environment/1"}))
     assert nothing == Environment()
