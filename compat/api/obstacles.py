@@ -20,7 +20,7 @@ from compat.checks.choices import Requested
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import own_image_of
-from compat.checks.unresolvable import Contradiction, contradictions
+from compat.checks.unresolvable import HELD_BY_IMAGE, Contradiction, contradictions
 from compat.errors import InputError
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.docker.image_names import image_names, with_image
@@ -106,7 +106,8 @@ def contradictory_lines(case: Case) -> tuple[Contradiction, ...]:
         return ()
     known = replace(case.environment, distributions=None, distributions_complete=False)
     found = contradictions(case.listing, known, case.asked_choices or Requested())
-    return tuple(each for each in found if each.finding.verdict == "hit" and not each.finding.selections)
+    lines = (each for each in found if each.finding.rule != HELD_BY_IMAGE)
+    return tuple(each for each in lines if each.finding.verdict == "hit" and not each.finding.selections)
 
 
 def _choices(found: Contradiction, listing: Listing) -> Iterator[_Choice]:

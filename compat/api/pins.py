@@ -45,7 +45,30 @@ def leaner(case: Case, plan: Plan, planner: Planner) -> tuple[Plan, Case | None]
         other, new = _without_pins(unpinned - pinned | {name}, case, plan, planner)
         if other.resolves and not new:
             pinned, after = pinned - {name}, other
-    return as_installed(case, replace(plan, along=(plan.along | unpinned) - pinned), after), after
+    lean = replace(
+        plan, along=(plan.along | unpinned) - pinned, changes=_told_instead(plan, unpinned - pinned, pinned, planner)
+    )
+    return as_installed(case, lean, after), after
+
+
+def _told_instead(plan: Plan, spared: frozenset[str], pinned: frozenset[str], planner: Planner) -> tuple[Change, ...]:
+    """The changes with the errors that only a spared one was for among the reasons of the pins that bring its release along."""
+    told = {each.name: each.why for each in plan.changes if each.name not in plan.along}
+    titles = [f"{each.title} ({each.rule})" for each in planner.errors]
+    lost = {
+        name: [each for each in titles if each in why and not any(each in told[other] for other in told.keys() - spared)]
+        for name, why in told.items() if name in spared
+    }  # fmt: skip
+
+    def instead(change: Change) -> Change:
+        release = plan.chosen.get(change.name)
+        if change.name not in pinned or release is None:
+            return change
+        brought = planner.required_by(release) & lost.keys()
+        more = [each for name in sorted(brought) for each in lost[name]]
+        return replace(change, why="; ".join(dict.fromkeys((*more, change.why)))) if more and change.why else change
+
+    return tuple(map(instead, plan.changes))
 
 
 def ranged(case: Case, plan: Plan, written: Written, after: Case | None, planner: Planner) -> tuple[Plan, Written]:

@@ -11,11 +11,13 @@ from time import monotonic
 from compat.api.case import Case, case_of
 from compat.api.commands import Options
 from compat.api.resolution import complete_case, pins_of, ranges_of, refused_pins
+from compat.checks.choices import Requested
 from compat.checks.requirements import Requires
 from compat.checks.torch_build import INDEX
+from compat.checks.unresolvable import HELD_BY_IMAGE, contradictions
 from compat.errors import InputError, Undecided
 from compat.index import Index, Store, gather
-from compat.model import EMPTY
+from compat.model import EMPTY, Finding
 from compat.records import record, replace
 from compat.repair.candidates import IndexUniverse
 from compat.repair.inputs import needs_of_installed, problem_of, roots
@@ -37,6 +39,7 @@ def planner_of(
     case: Case, policy: Policy, means: Means, keep: Sequence[str] = (), movable: frozenset[str] = frozenset()
 ) -> Planner:  # fmt: skip
     """The planner for a case; ``keep`` are additional requirements, ``movable`` packages of conda that may change."""
+    case = replace(case, unserved=(*case.unserved, *_held_by_image(case)))
     judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
     refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
     if refused and not any(each.origin == "metadata" for each in judged):
@@ -65,6 +68,15 @@ def planner_of(
         alone = roots(needs, problem.current)
     problem = replace(problem, alone=alone, direct=alone if case.direct is None else problem.direct)
     return Planner(problem, needs, means, judged)
+
+
+def _held_by_image(case: Case) -> tuple[Finding, ...]:
+    """The errors of what a constraint of the image keeps pip from installing, which no release fixes."""
+    if case.listing is None:
+        return ()
+    known = replace(case.environment, distributions=None, distributions_complete=False)
+    found = (each.finding for each in contradictions(case.listing, known, case.asked_choices or Requested()))
+    return tuple(each for each in found if each.rule == HELD_BY_IMAGE and each not in case.unserved)
 
 
 def means_of(options: Options, matrix: Matrix, progress: Callable[[str], None] | None = None) -> Means:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.checks.requirements import Requires, requires_among
 from compat.checks.torch_build import REPLACES, image_of
+from compat.formats.installs.words import IMAGE_CONSTRAINT
 from compat.model import Distribution, Source
 from compat.records import replace
 from compat.rules.facts import comparable
@@ -20,6 +21,7 @@ def with_replaced(listing: Listing) -> Listing:
     """
     of_image = {each.distribution.name: each for each in listing.entries if image_of(each.distribution)}
     over = {each.distribution.name for each in listing.entries if _brings_along(each)}
+    held = {each.distribution.name for each in listing.entries if each.held}
     if not of_image or not over:
         return listing
     copies = tuple(comparable(each.distribution) for each in listing.entries)
@@ -38,7 +40,7 @@ def with_replaced(listing: Listing) -> Listing:
         for name, each in unmet.items()
     )
     entries = tuple(
-        replace(entry, distribution=_instead(entry.distribution, unmet[name]))
+        replace(entry, distribution=_instead(entry.distribution, unmet[name], held=unmet[name].asking in held))
         if (name := entry.distribution.name) in unmet and image_of(entry.distribution)
         else entry
         for entry in listing.entries
@@ -62,8 +64,10 @@ def _keeps(version: str, specifier: str) -> bool:
         return True
 
 
-def _instead(copy: Distribution, asked: Requires) -> Distribution:
-    extra = {REPLACES: image_of(copy)}
+def _instead(copy: Distribution, asked: Requires, *, held: bool) -> Distribution:
+    extra: dict[str, object] = {REPLACES: image_of(copy)}
+    if held:
+        extra["excluded_by"] = {"specifier": f"=={copy.version}", "place": f"{IMAGE_CONSTRAINT}:1"}
     exact = asked.specifier.startswith("==") and not {",", "*"} & set(asked.specifier)
     version, specifier = (asked.specifier[2:], None) if exact else (None, asked.specifier)
     return Distribution(copy.name, version, specifier=specifier, source=Source("index"), extra=extra)

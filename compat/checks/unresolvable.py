@@ -15,6 +15,7 @@ from compat.checks.contexts import Contexts
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.checks.selections import decisive_facts, shown_labels
 from compat.checks.torch_build import INDEX
+from compat.formats.installs.words import IMAGE_CONSTRAINT
 from compat.formats.listing import Entry, Listing
 from compat.formats.specifiers import disjoint
 from compat.model import Distribution, Environment, Finding, Fix, Location
@@ -107,10 +108,33 @@ def _by_other(number: int, mask: int, contexts: Contexts) -> Iterator[Contradict
         _Stated(_text(entry), entry.file or contexts.listing.file, entry.line),
         _Stated(limit["specifier"], file, int(line)),
     ]
+    if file == IMAGE_CONSTRAINT:
+        yield from (Contradiction(each, ()) for each in _where_installed(_held(entry, stated), mask, contexts))
+        return
     which = f"{stated[0].place} or {stated[1].place}" if stated[0].place != stated[1].place else stated[0].place
     fix = f"change {which} so that one version satisfies both"
     for finding in _finding(entry.distribution.name, stated, fix, mask, contexts):
         yield Contradiction(finding, ())
+
+
+HELD_BY_IMAGE = "image-pip-constraint"
+
+
+def _held(entry: Entry, stated: list[_Stated]) -> Finding:
+    """The finding about what pip does not replace in an image, as a constraint of the image holds it."""
+    name = entry.distribution.name
+    return Finding(
+        rule=HELD_BY_IMAGE, origin="metadata", effect="install",
+        title=f"pip cannot install {name}{stated[0].text} here: a constraint of the image holds it at {stated[1].text[2:]}",
+        why="NVIDIA's images from 25.03 to 25.09 set PIP_CONSTRAINT to a file with the releases that they contain. What "
+        "requires another one fails with ResolutionImpossible, unless the variable is empty. uv does not read it.",
+        packages={}, fixes=(Fix(kind="env-var", text="before the pip install", command='ENV PIP_CONSTRAINT=""'),),
+        evidence=(_NVIDIA,), here=f"{name}{stated[0].text}, {IMAGE_CONSTRAINT}",
+        location=Location(stated[0].file, stated[0].line),
+    )  # fmt: skip
+
+
+_NVIDIA = "https://docs.nvidia.com/deeplearning/frameworks/pytorch-release-notes/rel-25-12.html"
 
 
 def _is_empty(specifier: str | None) -> bool:

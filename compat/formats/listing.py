@@ -22,13 +22,14 @@ ROOT = -1
 class Entry:
     """One listed release and its position: a 1-based line, and the file if it was included.
 
-    ``alone``: a command installs it without what it requires.
+    ``alone``: a command installs it without what it requires, ``held``: with the constraints of pip that the image sets.
     """
 
     distribution: Distribution
     line: int | None = None
     file: str | None = None
     alone: bool = False
+    held: bool = False
 
 
 class Edge(NamedTuple):

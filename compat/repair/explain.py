@@ -68,7 +68,7 @@ def _reasons(
     wishes = (*solver.problem.asked, *solver.problem.keep)
     found += [f"you requested {wish.text}" for wish in wishes if wish.name == name and not before.meets(wish.specifier)]
     found += [text for text, need in asking if not before.meets(need.specifier)]
-    found = found or _held_back(solver, chosen, before, {other for each in errors for other in each.packages})
+    found = found or _held_back(solver, chosen, before, errors)
     found = found or [f"recommended by {each.statement}" for each in solver.problem.recommended if _names(each, name)]
     return (found or [f"{each.title} ({each.rule})" for each in about])[:_MOST]
 
@@ -80,18 +80,21 @@ def _against(statement: Statement, name: str, newest: str, versions: Mapping[str
     return f"{statement.about(versions)}, and {name} {newest} does not have it"
 
 
-def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release, wrong: Collection[str]) -> list[str]:
+def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release, errors: Sequence[Finding]) -> list[str]:
     """What an installed release requires that no release of another package in the plan allows, or the plan does not have.
 
-    What follows torch is no reason for another package to follow it, and packages with an error are the ``wrong`` ones.
+    What follows torch is no reason for another package to follow it. The errors about what is required are named with it.
     """
+    wrong = {
+        name: f"{each.title} ({each.rule})" for each in reversed(errors) if each.rule != UNRESOLVED for name in each.packages
+    }
     current = solver.problem.current
     unmet = [
         need for need in solver.needs.get(before, EMPTY).get("", ())
         if (other := chosen.get(need.name)) is not None and other != current.get(need.name) and not other.meets(need.specifier)
     ]  # fmt: skip
     own = f"{before.name} {before.version} requires"
-    if keeps_error := [f"{own} {need.text}" for need in unmet if need.name in wrong]:
+    if keeps_error := [f"{own} {need.text}: {wrong[need.name]}" for need in unmet if need.name in wrong]:
         return keeps_error
     there = {need: [each for each in solver.opened.get(need.name, ()) if each.meets(need.specifier)] for need in unmet}
     against = {

@@ -195,6 +195,10 @@ class Planner:
         moved = {**self.problem.current, release.name: release}
         return any(each.rule == error.rule for each in self._whole.of(moved))
 
+    def required_by(self, release: Release) -> frozenset[str]:
+        """The packages that a release requires, if its requirements were read."""
+        return frozenset(need.name for need in self._needs.get(release, {}).get("", ()))
+
     def newest(self, name: str) -> str | None:
         """The newest candidate of a package; ``None`` if its releases could not be read."""
         found = self._universe.releases([name])[name]

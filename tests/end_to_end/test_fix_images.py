@@ -255,6 +255,45 @@ def test_the_index_of_torchs_build_stays_with_torch(compat: Run, tmp_path: Path)
     assert path.read_text(encoding="utf-8") == after
 
 
+@pytest.mark.parametrize(
+    ("tag", "lines", "held"),
+    [
+        ("25.04-py3", "RUN pip install vllm==0.8.5", True),
+        ("25.04-py3", "RUN pip install torch==2.7.1", True),
+        ("25.04-py3", "RUN pip install 'transformers>=4'", False),
+        ("25.04-py3", "RUN uv pip install --system vllm==0.8.5", False),
+        ("25.04-py3", 'ENV PIP_CONSTRAINT=""\nRUN pip install vllm==0.8.5', False),
+        ("25.04-py3", "RUN PIP_CONSTRAINT= pip install vllm==0.8.5", False),
+        ("25.04-py3", "RUN sed -i /torch/d /etc/pip/constraint.txt\nRUN pip install vllm==0.8.5", False),
+        ("25.02-py3", "RUN pip install vllm==0.8.5", False),
+    ],
+)
+def test_what_a_constraint_of_the_image_keeps_pip_from_installing(
+    compat: Run, tmp_path: Path, tag: str, lines: str, *, held: bool
+) -> None:
+    """vLLM 0.8.5 requires torch 2.6.0, and the image holds its own."""
+    path = tmp_path / "Dockerfile"
+    path.write_text(f"FROM nvcr.io/nvidia/pytorch:{tag}\n{lines}\n", encoding="utf-8")
+    done = compat("check", str(path), "--gpu", "H100")
+    assert ("image-pip-constraint" in done.stdout) is held, done.stdout
+    assert ('fix       ENV PIP_CONSTRAINT=""' in done.stdout) is held
+
+
+def test_a_constraint_of_the_image_stays_an_error_beside_those_that_are_fixed(compat: Run, tmp_path: Path) -> None:
+    packages = {
+        "vllm": {"0.8.5": release("2025-04-28", "torch==2.6.0"), "0.10.2": release("2025-09-13", "torch==2.8.0")},
+        "torch": {"2.6.0": release("2025-01-29"), "2.8.0": release("2025-08-06")},
+    }
+    path = tmp_path / "Dockerfile"
+    text = "FROM nvcr.io/nvidia/pytorch:25.04-py3\nRUN pip install vllm=={}\n"
+    path.write_text(text.format("0.8.5"), encoding="utf-8")
+    with IndexServer(packages) as server:
+        done = compat("fix", str(path), *FOR_5090, "--index-url", server.url, "--write")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert path.read_text(encoding="utf-8") == text.format("0.10.2")
+    assert 'ENV PIP_CONSTRAINT=""' in done.stdout
+
+
 BUILT = "services:\n  llm:\n    image: {}\n    command: --model org/model\n  train:\n    build: ./train\n"
 
 

@@ -69,6 +69,27 @@ def test_what_the_installer_moves_by_itself_is_not_pinned(fix: Run, tmp_path: Pa
     assert asked.returncode == 1  # the pin that is kept forbids the fix
 
 
+def test_a_bound_that_brings_another_release_along_says_what_that_is_for(fix: Run, tmp_path: Path) -> None:
+    """The error is about base, and the bound on follower, whose release requires the base that has none."""
+    rules = "\n".join(
+        RULE.format(name=name, severity="error", packages=packages, hit=hit, clear=clear, fix=f"[[rule.fix]]\ndowngrade = {{ {fix} }}")
+        for name, packages, hit, clear, fix in (
+            ("bad-base", 'base = ">=2"', 'base = "2.0"', 'base = "1.0"', 'base = "<2"'),
+            ("not-beside", 'follower = ">=2", base = "<2"', 'follower = "2.0", base = "1.0"', 'follower = "1.0", base = "1.0"', 'follower = "<2"'),
+        )
+    )  # fmt: skip
+    packages = {
+        "base": {"1.0": release("2025-04-01"), "2.0": release("2025-05-01")},
+        "follower": {"1.0": release("2025-04-01", "base==1.0"), "2.0": release("2025-05-01")},
+    }
+    (tmp_path / "requirements.txt").write_text("base\nfollower\n")
+    with IndexServer(packages) as server:
+        done = fix("--write", *own(tmp_path, rules), url=server.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == "base\nfollower<2\n"
+    assert "because bad-base (bad-base)" in done.stdout
+
+
 def test_an_unlisted_package_is_pinned_only_where_uv_would_choose_a_bad_release(fix: Run, tmp_path: Path) -> None:
     """Both errors are about unlisted packages; once trl moves, uv resolves one of them to a good release by itself."""
     bad = "\n".join(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from compat.formats.installs.words import backend_of
+from compat.formats.installs.words import IMAGE_CONSTRAINT, backend_of
 from compat.model import Distribution, Environment, Source
 from compat.records import replace
 from compat.versions import key_of
@@ -261,10 +261,19 @@ def python_of(image: str) -> str | None:
     return known_stack(image).python or system_python(image)
 
 
+_HELD = ("25.03", "25.09")
+"""The first and the last release of NVIDIA's PyTorch image that are known to hold what they contain with a constraint of pip.
+
+"Starting from the 25.03 release", by its release notes. Those of later ones repeat that, but the file is said to be empty.
+"""
+
+
 def image_variables(image: str) -> dict[str, str]:
     """Return the environment variables an image is known to set."""
     name, tag = name_and_tag(image)
     release = tag.partition("-")[0]
+    if name == "nvidia/pytorch" and release in NGC_PYTORCH and key_of(_HELD[0]) <= key_of(release) <= key_of(_HELD[1]):
+        return {"PIP_CONSTRAINT": IMAGE_CONSTRAINT}
     return {"CUDA_VERSION": release} if name == "nvidia/cuda" and release.count(".") == 2 and _is_version(release) else {}
 
 

@@ -24,7 +24,7 @@ from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
 from compat.formats.installs.unread import is_shell_script, made_commands, mentions_install, unread_install
-from compat.formats.installs.words import AT_RUN_TIME, COMPILED_AT_INSTALL, Command, Line
+from compat.formats.installs.words import AT_RUN_TIME, COMPILED_AT_INSTALL, IMAGE_CONSTRAINT, Command, Line
 from compat.formats.listing import Branch, Entry
 from compat.formats.pins import pins_of
 from compat.formats.registry import PROGRAMS
@@ -200,8 +200,11 @@ class Stage:
         self.installs.python = self.stack.python
         self.toolkit = self.stack.cuda_toolkit
         self.variables.update(image_variables(image))
+        held = self.variables.get("PIP_CONSTRAINT") == IMAGE_CONSTRAINT
         for distribution in self.stack.distributions or ():
             self.installs.add(Entry(distribution, self.line))
+            if held:
+                self.files.of_image[distribution.name] = [Entry(distribution, self.line, IMAGE_CONSTRAINT)]
 
     def known(self) -> dict[str, str]:
         """Return the variables an instruction sees, from ``ENV`` and ``ARG``: the later statement wins, as in BuildKit."""
@@ -268,6 +271,8 @@ class Run:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         if mentions_compiler(text):
             self.stage.no_compiler = False
+        if IMAGE_CONSTRAINT in text or "PIP_CONSTRAINT" in text:  # which it empties, edits or leaves out
+            self.stage.files.of_image.clear()
         before, installed = self.stage.installs.changes, self.stage.installs.copied(self.stage.files)
         is_skipped = False
         if instruction.words is not None:

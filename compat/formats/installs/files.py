@@ -11,7 +11,15 @@ from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit
 from compat.formats.include import Missing, NotRead, WorkingFolders
 from compat.formats.installs.edit import InstallScript, edit_installs
-from compat.formats.installs.words import AT_RUN_TIME, Command, LockInstall, is_given, is_unresolved, printed_file
+from compat.formats.installs.words import (
+    AT_RUN_TIME,
+    IMAGE_CONSTRAINT,
+    Command,
+    LockInstall,
+    is_given,
+    is_unresolved,
+    printed_file,
+)
 from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
 from compat.formats.pins import numbered_lines
 from compat.formats.registry import FORMATS, Format, format_of
@@ -139,6 +147,8 @@ class InstallFiles:
         """The addresses of indexes and folders of wheels that the files name."""
         self.written: dict[str, Opened] = {}
         """Files that the text being read creates, by name without folder."""
+        self.of_image: dict[str, list[Entry]] = {}
+        """What :data:`IMAGE_CONSTRAINT` says of the packages that are known to be in the image, by name."""
         self._opened: dict[tuple[str, str | None, str], Opened | None] = {}
         self._projects: dict[tuple[str, str | None], Opened | None] = {}
         self._listed: dict[tuple[Opened, str], list[Entry]] = {}
@@ -208,6 +218,8 @@ class InstallFiles:
 
     def constraints(self, file: str, command: Command) -> dict[str, list[Entry]]:
         """Return the entries of a file passed with ``-c``, by name."""
+        if file == IMAGE_CONSTRAINT and self.of_image:
+            return self.of_image
         opened = self.open(file, command, "-c", f"-c {file}")
         if opened is None:
             return {}

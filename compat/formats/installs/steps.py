@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from compat.formats.installs.files import InstallFiles, combined
-from compat.formats.installs.words import AT_RUN_TIME, Command, Line, LockInstall, from_index, is_given
+from compat.formats.installs.words import AT_RUN_TIME, IMAGE_CONSTRAINT, Command, Line, LockInstall, from_index, is_given
 from compat.formats.listing import Branch, Edge, Entry, Listing
 from compat.formats.requirements.lines import apply_constraints, apply_override, not_together
 from compat.model import Distribution, Source, is_release, normalized
@@ -201,8 +201,9 @@ class Installs:
         limits = [c for by_name in constraints for entry in wanted for c in by_name.get(entry.distribution.name, ())]
         entries = not_together(apply_constraints(wanted, limits, notes), self._files.path)
         alone = install.no_deps or bool(install.overrides)
+        held = IMAGE_CONSTRAINT in install.constraints and bool(self._files.of_image)
         for entry in entries:
-            self.add(replace(entry, alone=True) if alone else entry, upgrade=install.upgrade)
+            self.add(replace(entry, alone=alone, held=held) if alone or held else entry, upgrade=install.upgrade)
         if not alone and install.manager != "conda":
             asked = (entry.distribution for entry in entries)
             self._together.append(frozenset((each.name, each.version) for each in asked if each.version and is_release(each)))

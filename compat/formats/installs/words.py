@@ -58,6 +58,8 @@ class Operand:
         return self.option in EDITABLE
 
 
+IMAGE_CONSTRAINT = "/etc/pip/constraint.txt"
+"""The constraints of pip in NVIDIA's images: the releases that they contain."""
 AT_RUN_TIME = "only known at run time"
 EDITABLE = ("e", "editable", "with-editable")
 
