@@ -7,11 +7,12 @@ checkers see the originals.
 
 from __future__ import annotations
 
-__all__ = ["cached", "create_unchecked", "record", "replace", "values_of"]
+__all__ = ["cached", "create_unchecked", "of_values", "record", "replace", "values_of"]
 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from dataclasses import dataclass as record
     from dataclasses import replace
     from functools import cache as cached
@@ -104,4 +105,11 @@ def create_unchecked(cls: type[T], values: dict[str, Any]) -> T:
     instance = cls.__new__(cls)
     instance.__dict__.update(cls._defaults)  # type: ignore[attr-defined]
     instance.__dict__.update(values)
+    return instance
+
+
+def of_values(cls: type[T], values: Iterable[Any]) -> T:
+    """The opposite of :func:`values_of`, without validation: a check reads hundreds of conditions of rules."""
+    instance = cls.__new__(cls)
+    instance.__dict__.update(zip(cls.__annotations__, values))
     return instance

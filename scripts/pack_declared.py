@@ -61,7 +61,7 @@ def packed(folder: str) -> bytes:
                 pythons,
                 tuple(_runs([row[2] for row in rows])),
                 _packed(asked[name]),
-                _packed(extras[name]),
+                marshal.dumps({extra: tuple(found) for extra, found in extras[name].items()}, 4),
                 tuple(_runs([row[5] for row in rows])),
                 array("H", [date.fromisoformat(row[6]).toordinal() - FIRST_DAY if row[6] else 0 for row in rows]).tobytes(),
             ),
@@ -70,7 +70,7 @@ def packed(folder: str) -> bytes:
         index[name] = (end, end + len(block))
         end += len(block)
         blocks.append(block)
-    header = marshal.dumps((index, frozenset(names)), 4)
+    header = marshal.dumps((index, " ".join(sorted(names))), 4)
     return b"".join((len(header).to_bytes(8, "big"), header, *blocks))
 
 

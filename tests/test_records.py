@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from compat.records import cached, create_unchecked, record, replace, values_of
+from compat.records import cached, create_unchecked, of_values, record, replace, values_of
 
 
 @record(frozen=True)
@@ -69,6 +69,7 @@ def test_replace_makes_a_changed_copy():
 def test_a_quick_record_is_like_any_other():
     assert create_unchecked(Point, {"x": 1}) == Point(1)
     assert repr(create_unchecked(Point, {"x": 1, "y": 2})) == repr(Point(1, 2))
+    assert of_values(Point, values_of(Point(1, 2))) == Point(1, 2)
 
 
 def test_a_cached_function_runs_once_for_each_combination_of_arguments():

@@ -344,7 +344,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
     certain = stack.flavour.numbered is None or stack.flavour.certain
     newer = [
         version
-        for version in stack.tables.extensions["bitsandbytes"]
+        for version in stack.tables.extension("bitsandbytes")
         if key_of(version) > key_of(public_version(copy.version or ""))
         and wanted & {build.cuda for build in stack.tables.extension_builds("bitsandbytes", version)}
     ]

@@ -190,7 +190,7 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     here = key_of(public_version(copy.version or ""))
     serving = [
         version
-        for version in stack.tables.extensions[copy.name]
+        for version in stack.tables.extension(copy.name)
         if any(
             build.codes and stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
             for build in stack.tables.extension_builds(copy.name, version)
@@ -206,7 +206,7 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     arch = device.compute_capability or ""
     codes = [
         int(code.rstrip("af"))
-        for version in stack.tables.extensions[copy.name]
+        for version in stack.tables.extension(copy.name)
         for build in stack.tables.extension_builds(copy.name, version)
         for code in build.codes
     ]

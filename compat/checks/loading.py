@@ -53,7 +53,7 @@ _SERVERS = frozenset((*_OTHER_BUILDS, "sglang", "lmdeploy"))
 def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Finding]:
     """Yield the findings; ``seen`` are the rules that other checks of wheels have already found."""
     environment = stack.facts.environment
-    read = table.packages | stack.tables.extensions.keys()
+    read = table.packages | stack.tables.extensions
     for copy in environment.distributions or ():
         if copy.name not in read or stack.one(copy.name) is not copy or own_build(copy):
             continue
@@ -229,7 +229,7 @@ def _for_cuda(stack: Stack, copy: Distribution, table: LinkedTable, wanted: int)
     found = {each.version for each in table.of(copy.name) if each.cuda() == str(wanted)}
     found |= {
         version
-        for version in stack.tables.extensions.get(copy.name, ()) if _single(copy.name)
+        for version in stack.tables.extension(copy.name) if _single(copy.name)
         if any(each.cuda and major_version(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
     }  # fmt: skip
     older = [version for version in found if key_of(version) < here]

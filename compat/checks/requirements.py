@@ -193,9 +193,7 @@ def _of_metadata(
     copy: Distribution, lines: tuple[str, ...], facts: Facts, declared: Declared, asked: frozenset[str] | None = None
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield findings for missing or violated requirements, limited to those for the distributions in ``asked``."""
-    for line in lines:
-        written, _, marker = line.partition(";")
-        name, specifier = _taken_apart(written)
+    for name, specifier, marker in _taken_apart(lines):
         if asked is not None and name not in asked:
             continue
         found = facts.package(name)
@@ -205,7 +203,7 @@ def _of_metadata(
         ranges = _ranges(specifier)
         if other is not None and (ranges is None or contains(ranges, key_of(other.version or ""))):
             continue
-        if marker.strip() and not _marked(marker.strip(), facts.environment):
+        if marker and not _marked(marker, facts.environment):
             continue
         if other is None:
             yield _missing(copy, name, specifier)
@@ -215,15 +213,21 @@ def _of_metadata(
 
 
 @cached
-def _taken_apart(written: str) -> tuple[str, str]:
-    """Split ``torch[opt] (>=2.0)`` into name and specifier set; only the name for a direct URL."""
-    requirement = written.partition("@")[0].strip()
-    rest = requirement.lstrip(_LETTERS)
-    name = requirement[: len(requirement) - len(rest)]
-    rest = rest.lstrip()
-    if rest.startswith("["):
-        rest = rest.partition("]")[2].strip()
-    return normalized(name), rest.strip("()").replace(" ", "")
+def _taken_apart(lines: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    """Split ``torch[opt] (>=2.0); python_version < "3.12"`` into name, specifier set and marker; no set for a direct URL."""
+    found = []
+    for line in lines:
+        written, _, marker = line.partition(";")
+        requirement = written.strip() if "@" not in written else written.partition("@")[0].strip()
+        rest = requirement.lstrip(_LETTERS)
+        name = requirement[: len(requirement) - len(rest)]
+        if rest:
+            rest = rest.lstrip()
+            if rest.startswith("["):
+                rest = rest.partition("]")[2].strip()
+            rest = rest.strip("()").replace(" ", "")
+        found.append((normalized(name), rest, marker.strip()))
+    return found
 
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -428,10 +432,8 @@ def _asked_of(
 ) -> Iterator[tuple[str, str, Ranges | None, str | None]]:
     """Yield (name, specifier, ranges, extra) for each requirement that applies, from METADATA or else from the tables."""
     if copy.requires is not None:
-        for line in copy.requires:
-            written, _, marker = line.partition(";")
-            name, specifier = _taken_apart(written)
-            if name in names and "extra" not in marker and (not marker.strip() or _marked(marker.strip(), environment)):
+        for name, specifier, marker in _taken_apart(copy.requires):
+            if name in names and "extra" not in marker and (not marker or _marked(marker, environment)):
                 yield name, specifier, _ranges(specifier), None
         return
     package = declared.package(copy.name) if is_release(copy) else None

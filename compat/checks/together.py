@@ -7,8 +7,6 @@ is resolved, which is what ``compat fix`` is for.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-
 from compat.checks.advice import satisfiable, wanted_by
 from compat.checks.missing import is_missing, tightest
 from compat.checks.torch_build import INDEX
@@ -75,7 +73,9 @@ class _Trials:
         seen: set[tuple[tuple[str, str], ...]] = set()
         others: set[str] = set()
         while waiting and self._left > 0:
-            _, _, wanted = heappop(waiting)
+            cheapest = min(waiting, key=lambda each: each[:2])
+            waiting.remove(cheapest)
+            wanted = cheapest[2]
             key = tuple(sorted(wanted.items()))
             if key in seen:
                 continue
@@ -94,7 +94,7 @@ class _Trials:
             for place, fix in enumerate(left[0].fixes if left else ()):
                 more = _merged([wanted, wanted_by(fix)]) if wanted_by(fix) else None
                 if more is not None:
-                    heappush(waiting, (self._cost(more), len(seen) * 10 + place, more))
+                    waiting.append((self._cost(more), len(seen) * 10 + place, more))
         return None
 
     def _unfixed(self, wanted: Specifiers, rules: set[str]) -> list[Finding] | None:

@@ -69,7 +69,7 @@ class Stack:
 
     def extension(self, copy: Distribution) -> tuple[ExtensionBuild, ...]:
         """The builds of a published release; if the tables lack it, those that the releases before and after it share."""
-        known = self.tables.extensions.get(copy.name)
+        known = self.tables.extension(copy.name)
         if not known:
             return ()
         version = recorded(copy.version or "", known)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias, TypedDict
 
-    Failing: TypeAlias = dict[str, list[tuple[str, int, int, tuple[str, ...]]]]
-    """By consumer: (package, its failing releases, consumer releases, required packages), with sets as bit masks."""
+    Failing: TypeAlias = list[tuple[str, int, int, tuple[str, ...]]]
+    """For a consumer: (package, its failing releases, consumer releases, required packages), with sets as bit masks."""
 
     class _Index(TypedDict):
-        """The index file; both are compressed."""
+        """The index file: compressed, versions as one text for each package, tiers as :data:`Failing` for each consumer."""
 
         versions: bytes
         tiers: dict[str, bytes]
@@ -85,9 +85,10 @@ class AtOnce:
 
     def __init__(self, content: bytes) -> None:
         opened: _Index = marshal.loads(content)
-        self._versions: dict[str, tuple[str, ...]] = marshal.loads(zlib.decompress(opened["versions"]))
+        self._versions: dict[str, str] = marshal.loads(zlib.decompress(opened["versions"]))
         self._packed = opened["tiers"]
-        self._opened: dict[str, Failing] = {}
+        self._tiers: dict[str, dict[str, bytes]] = {}
+        self._opened: dict[tuple[str, str], Failing] = {}
 
     @property
     def packages(self) -> frozenset[str]:
@@ -128,19 +129,23 @@ class AtOnce:
 
         tops: set[str] | None = None
         for tier in tiers:
-            if tier not in self._opened:
-                self._opened[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
-            rows = self._opened[tier]
-            for consumer in rows.keys() & listed.keys():
+            if tier not in self._tiers:
+                self._tiers[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
+            for consumer in self._tiers[tier].keys() & listed.keys():
                 packages = listed.keys() if about is None or consumer in about else about
-                for package, bad, when, asks in rows[consumer]:
+                for package, bad, when, asks in self._of(tier, consumer):
                     if package in packages and are_among(consumer, when) and are_among(package, bad):
                         tops = importable(listed) if tops is None else tops
                         if tops.issuperset(asks):
                             yield consumer, package
 
+    def _of(self, tier: str, consumer: str) -> Failing:
+        if (tier, consumer) not in self._opened:
+            self._opened[tier, consumer] = marshal.loads(self._tiers[tier][consumer])
+        return self._opened[tier, consumer]
+
     def _bits(self, package: str, versions: Iterable[str]) -> int:
-        known, found = self._versions[package], 0
+        known, found = tuple(self._versions[package].split(" ")), 0
         for version in versions:
             found |= bit_of(known, version)
         return found

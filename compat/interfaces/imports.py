@@ -170,13 +170,14 @@ def packed_at_once(rows: Rows) -> bytes:
     """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
     import zlib
 
-    known = {name: rows.versions(name) for name in sorted(rows.packages)}
+    known = {name: " ".join(rows.versions(name)) for name in sorted(rows.packages)}
     found = {**{tier: _of_tier(rows, tier) for tier in (*TIERS, REACHED)}, MAIN: _of_mains(rows)}
-    tiers = {tier: zlib.compress(marshal.dumps(failing, 4), 9) for tier, failing in found.items()}
+    packed = {tier: {name: marshal.dumps(each, 4) for name, each in by_name.items()} for tier, by_name in found.items()}
+    tiers = {tier: zlib.compress(marshal.dumps(by_name, 4), 9) for tier, by_name in packed.items()}
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
 
 
-def _of_tier(rows: Rows, tier: str) -> Failing:
+def _of_tier(rows: Rows, tier: str) -> dict[str, Failing]:
     found = {}
     consumers, tier, entered = (ENTRIES, E2, _entered(rows)) if tier == REACHED else (rows.consumers, tier, None)
     for consumer in sorted(rows.consumers.intersection(consumers)):
@@ -200,9 +201,9 @@ def of_main(row: Row) -> bool:
     return fails and not row.asks and row.module in MAINS.get(row.consumer, ())
 
 
-def _of_mains(rows: Rows) -> Failing:
+def _of_mains(rows: Rows) -> dict[str, Failing]:
     """The releases of other packages with which every main module of a release fails."""
-    found: Failing = {}
+    found: dict[str, Failing] = {}
     for consumer in sorted(rows.consumers & MAINS.keys()):
         bad: dict[tuple[int, str, str], int] = {}
         places = {version: at for at, version in enumerate(rows.versions(consumer))}

@@ -67,12 +67,14 @@ def _requires(header: bytes | None, path: str, notes: list[str]) -> tuple[str, .
     """
     if header is None or not path.endswith(".dist-info"):
         return None
-    lines = [part.partition(b"\n")[0] for part in header.split(b"\nRequires-Dist:")[1:]]
+    parts = header.split(b"\nRequires-Dist:")
+    if len(parts) == 1:
+        return ()
+    lines = b"\n".join([part.partition(b"\n")[0] for part in parts[1:]]).decode("utf-8", "replace").split("\n")
     if len(lines) > _MOST_REQUIRED:
         lines = list(dict.fromkeys(lines))[:_MOST_REQUIRED]
         notes.append(f"{path}: only its first {_MOST_REQUIRED} requirements are considered")
-    kept = [line for line in lines if b"extra" not in line or b"extra" not in line.partition(b";")[2]]
-    return tuple([line.decode("utf-8", "replace").strip() for line in kept])
+    return tuple([line.strip() for line in lines if "extra" not in line or "extra" not in line.partition(";")[2]])
 
 
 def _completed(name: str, project: str | None, version: str | None) -> tuple[str, str | None]:

@@ -12,7 +12,7 @@ import os
 
 from compat.files import DATA, read_table
 from compat.model import EMPTY
-from compat.records import create_unchecked, record, values_of
+from compat.records import of_values, record, values_of
 from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
@@ -333,32 +333,33 @@ def _stale(folder: str) -> bool:
 
 
 def _plain(rule: Rule) -> tuple[Any, ...]:
-    fields = dict(zip(_FIELDS, values_of(rule)))
-    for name, _ in _PARTS:
-        fields[name] = tuple(map(values_of, fields[name]))
-    at = tuple(FixTemplate.__annotations__).index("when")
-    fields["fixes"] = tuple((*each[:at], tuple(map(to_plain, each[at])), *each[at + 1 :]) for each in fields["fixes"])
+    fields = dict(zip(Rule.__annotations__, values_of(rule)))
     for name in ("packages", "when"):
         fields[name] = tuple(map(to_plain, fields[name]))
-    fields["unless"] = tuple(tuple(map(to_plain, group)) for group in fields["unless"])
+    fields["unless"] = tuple(tuple(map(to_plain, group)) for group in rule.unless)
+    fields["errors"] = tuple(map(values_of, rule.errors))
+    fields["fixes"] = tuple(
+        tuple({**dict(zip(_OF_FIX, values_of(fix))), "when": tuple(map(to_plain, fix.when))}.values()) for fix in rule.fixes
+    )
     return tuple(fields.values())
 
 
 def _unpacked(values: tuple[Any, ...]) -> Rule:
-    fields = dict(zip(_FIELDS, values))
+    fields = dict(zip(Rule.__annotations__, values))
     for name in ("packages", "when"):
         fields[name] = tuple(map(from_plain, fields[name]))
     fields["unless"] = tuple(tuple(map(from_plain, group)) for group in fields["unless"])
-    for name, kind in _PARTS:
-        parts = [dict(zip(kind.__annotations__, each)) for each in fields[name]]
-        for part in parts if kind is FixTemplate else ():
-            part["when"] = tuple(map(from_plain, part["when"]))
-        fields[name] = tuple(create_unchecked(kind, part) for part in parts)
-    return create_unchecked(Rule, fields)
+    fields["errors"] = tuple(of_values(Signature, each) for each in fields["errors"])
+    fixes = []
+    for each in fields["fixes"]:
+        fix = dict(zip(_OF_FIX, each))
+        fix["when"] = tuple(map(from_plain, fix["when"]))
+        fixes.append(of_values(FixTemplate, fix.values()))
+    fields["fixes"] = tuple(fixes)
+    return of_values(Rule, fields.values())
 
 
-_FIELDS = tuple(Rule.__annotations__)
-_PARTS: tuple[tuple[str, Any], ...] = (("errors", Signature), ("fixes", FixTemplate))
+_OF_FIX = tuple(FixTemplate.__annotations__)
 
 
 # --- Evidence for the version bounds of rules (``matrix/evidence``, from ``make audit``), compiled for ``compat rules show``.

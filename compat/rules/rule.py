@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from compat.records import create_unchecked, record, values_of
+from compat.records import of_values, record, values_of
 from compat.versions import written
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ def from_plain(values: tuple[Any, ...]) -> Condition:
     if number < 0:
         return AnyOf(tuple(map(from_plain, rest)))
     kind: type[Any] = _KINDS[number]
-    return create_unchecked(kind, dict(zip(kind.__annotations__, rest)))  # type: ignore[no-any-return]
+    return of_values(kind, rest)  # type: ignore[no-any-return]
 
 
 def in_words(condition: Condition) -> str:

@@ -13,8 +13,8 @@ from compat.records import cached, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeAlias, TypedDict
+    from collections.abc import Iterable, Mapping, Sequence, Set
+    from typing import Any, TypeAlias, TypedDict
 
     Codes: TypeAlias = tuple[str, ...]
     TorchRow: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     class Tables(TypedDict):
         """The content of the file; wheels by package and release, the rest by compute capability or CUDA."""
 
-        torch: Mapping[str, Sequence[TorchRow]]
-        conda: Mapping[str, Sequence[TorchRow]]
-        extensions: Mapping[str, Mapping[str, Sequence[ExtensionRow]]]
+        wheels: Mapping[str, bytes]
+        """By package, as what :meth:`CodeTables.torch` and :meth:`CodeTables.extension` return: opened on first use."""
         triton: Mapping[str, Codes]
         assemblers: Mapping[str, tuple[str, str]]
         rocm: Mapping[str, Codes]
@@ -43,6 +42,8 @@ FILE = os.path.join(DATA, "code.bin")
 _SOURCES = os.path.join(MATRIX, "facts")
 EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel", "auto-gptq", "autoawq")
 """Packages of ``extension_builds.csv``."""
+_CONDA = "pytorch"
+"""conda's name of torch."""
 
 
 @record(frozen=True)
@@ -72,12 +73,8 @@ class CodeTables:
     """The tables; releases are keyed as written in the fact files."""
 
     def __init__(self, tables: Tables) -> None:
-        self.torch = tables["torch"]
-        """The releases of torch; :meth:`torch_builds` parses the wheels of one release, which is all a check needs."""
-        self.conda = tables["conda"]
-        """The releases in conda's channel ``pytorch``."""
-        self.extensions = tables["extensions"]
-        """The releases of each extension; see :meth:`extension_builds`."""
+        self._wheels = tables["wheels"]
+        self._opened: dict[str, Mapping[str, Sequence[Any]]] = {}
         self.triton = tables["triton"]
         self.assemblers = tables["assemblers"]
         """Release of triton → the CUDA release of its assembler, and of that for Blackwell and newer GPUs."""
@@ -95,6 +92,30 @@ class CodeTables:
         self._runs = tables["runs_on"]
         self._cudas: dict[str, frozenset[str]] = {}
 
+    def _releases(self, name: str) -> Mapping[str, Sequence[Any]]:
+        if name not in self._opened:
+            self._opened[name] = marshal.loads(self._wheels[name]) if name in self._wheels else {}
+        return self._opened[name]
+
+    @property
+    def torch(self) -> Mapping[str, Sequence[TorchRow]]:
+        """The releases of torch; :meth:`torch_builds` parses the wheels of one release, which is all a check needs."""
+        return self._releases("torch")
+
+    @property
+    def conda(self) -> Mapping[str, Sequence[TorchRow]]:
+        """The releases in conda's channel ``pytorch``."""
+        return self._releases(_CONDA)
+
+    @property
+    def extensions(self) -> Set[str]:
+        """The extensions of which wheels were read."""
+        return self._wheels.keys() - {"torch", _CONDA}
+
+    def extension(self, name: str) -> Mapping[str, Sequence[ExtensionRow]]:
+        """The releases of an extension; see :meth:`extension_builds`."""
+        return self._releases(name)
+
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
         """Return the wheels of a torch release."""
         return tuple(TorchBuild(*row) for row in self.torch.get(release, ()))
@@ -105,7 +126,7 @@ class CodeTables:
 
     def extension_builds(self, name: str, version: str) -> tuple[ExtensionBuild, ...]:
         """Return the wheels of an extension's release."""
-        return tuple(ExtensionBuild(*row) for row in self.extensions.get(name, {}).get(version, ()))
+        return tuple(ExtensionBuild(*row) for row in self.extension(name).get(version, ()))
 
     def runs(self, capability: str, codes: Codes, ptx: Codes, cuda: str = "") -> bool | None:
         """Whether one of the codes runs on a device; ``None`` if the device is unknown."""
@@ -167,7 +188,7 @@ def tables_from(folder: str) -> Tables:
     for row in _rows(folder, "torch_conda.csv"):
         build = ("x86_64", row["cuda"], False, _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         conda.setdefault(row["torch"], []).append(build)
-    extensions: dict[str, dict[str, list[ExtensionRow]]] = {}
+    extensions: dict[str, dict[str, list[Any]]] = {}
     for row in _rows(folder, "extension_builds.csv"):
         built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
@@ -187,9 +208,10 @@ def tables_from(folder: str) -> Tables:
         if row["floor_branch"].isdecimal()
     }
     return {
-        "torch": {name: tuple(builds) for name, builds in torch.items()},
-        "conda": {name: tuple(builds) for name, builds in conda.items()},
-        "extensions": {name: {version: tuple(each) for version, each in found.items()} for name, found in extensions.items()},
+        "wheels": {
+            name: marshal.dumps({version: tuple(each) for version, each in found.items()}, 4)
+            for name, found in {"torch": torch, _CONDA: conda, **extensions}.items()
+        },
         "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
         "assemblers": {
             row["triton"]: (row["cuda"], row["blackwell"] or row["cuda"]) for row in _rows(folder, "triton_gpus.csv")

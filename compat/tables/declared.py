@@ -67,6 +67,7 @@ class Package:
         self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
         self._known: dict[int, Published] = {}
         self._days = memoryview(days).cast("H")
+        self._by_extra: dict[str, tuple[tuple[str, Runs], ...]] | None = None
 
     @property
     def releases(self) -> tuple[Published, ...]:
@@ -121,7 +122,9 @@ class Package:
 
     def extra(self, place: int, name: str) -> tuple[str, ...]:
         """Return the distributions that an extra of a release adds; with ``""`` those it always requires."""
-        rows = marshal.loads(self._extras[name]) if name in self._extras else ()
+        if self._by_extra is None:
+            self._by_extra = marshal.loads(self._extras)
+        rows = self._by_extra.get(name, ())
         return tuple(asked for asked, runs in rows if _within(runs, place))
 
     def requirements(self, place: int, name: str) -> tuple[Requirement, ...]:
@@ -165,15 +168,20 @@ def open_declared() -> Declared:
 
 
 class Declared:
-    """The opened file. ``names``: every recorded distribution and every distribution that a recorded one requires."""
+    """The opened file."""
 
     def __init__(self) -> None:
         self._content = read_table(FILE)
         self._start = 8 + int.from_bytes(self._content[:8], "big")
         self._index: Mapping[str, tuple[int, int]]
-        self.names: frozenset[str]
-        self._index, self.names = marshal.loads(self._content[8 : self._start])
+        self._names: str
+        self._index, self._names = marshal.loads(self._content[8 : self._start])
         self._packages: dict[str, Package] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return every recorded distribution, and every one that a recorded one requires."""
+        return frozenset(self._names.split(" "))
 
     def __contains__(self, name: str) -> bool:
         return name in self._index
@@ -192,7 +200,7 @@ class Declared:
 
 
 Block: TypeAlias = (
-    "tuple[str, dict[int, str], tuple[PythonRow, ...], tuple[TextRow, ...], dict[str, bytes], dict[str, bytes],"
+    "tuple[str, dict[int, str], tuple[PythonRow, ...], tuple[TextRow, ...], dict[str, bytes], bytes,"
     " tuple[TextRow, ...], bytes]"
 )
 """(space-separated versions, reasons of yanked releases, Requires-Python by runs, glibc by runs, requirements on each

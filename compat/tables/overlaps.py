@@ -85,9 +85,9 @@ class Overlaps:
         return frozenset(self._rows)
 
     def concerns(self, copies: Iterable[Distribution]) -> bool:
-        """Whether two of the packages are there, or the files of one are known not to be its own."""
+        """Whether some of them overwrite each other, or the files of one are known not to be its own."""
         found = [copy for copy in copies if copy.name in self._rows]
-        return len(found) > 1 or any("files" in copy.extra for copy in found)
+        return any("files" in copy.extra for copy in found) or any(True for _ in self.groups(found))
 
     def of(self, copy: Distribution) -> tuple[Installs, ...]:
         """The shared files of a distribution with a known version."""

@@ -161,7 +161,7 @@ def _tables() -> CodeTables:
 
 
 def _code_is_known(name: str, version: str) -> bool:
-    return version in (_tables().torch if name == "torch" else _tables().extensions.get(name, {})) or (
+    return version in (_tables().torch if name == "torch" else _tables().extension(name)) or (
         name not in ("torch", *EXTENSIONS) and assessed(name, version)
     )
 
