@@ -1,7 +1,8 @@
-"""torch builds for other CUDA versions than the default, and the packages from the same index: torchvision and torchaudio.
+"""torch builds for other CUDA versions than the default, or for ROCm, and the packages from the same index: torchvision and
+torchaudio.
 
-Existing builds are listed in the matrix (``torch_builds.csv``); their requirements come from torch's own index. If that
-cannot be read they are not candidates, as a plan that contains one could not be installed.
+Existing builds are listed in the matrix (``torch_builds.csv``, ``torch_rocm.csv``); their requirements come from torch's own
+index. If that cannot be read they are not candidates, as a plan that contains one could not be installed.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies
 from compat.tables.builds import CodeTables, open_code_tables
 from compat.tables.declared import Declared
+from compat.tables.linked import series_of
 from compat.versions import key_of
 
 _NO_GPU = Statement("finding", "the default build of torch installs CUDA libraries that nothing here can use")
 _UNKNOWN_CODE = Statement("finding", "it is unknown which GPUs such old torch releases have code for")
+_ROCM = Statement("finding", "torch, torchvision and torchaudio must be builds for the same ROCm")
 _VERSION = Statement("finding", "torch, torchvision and torchaudio must be builds for the same CUDA")
 
 
 class Flavours:
-    """torch builds for an environment: CUDA builds for NVIDIA GPUs, CPU builds without an accelerator; Linux only."""
+    """torch builds for an environment: CUDA builds for NVIDIA GPUs, on Linux also those for ROCm and without an accelerator."""
 
     def __init__(
         self, environment: Environment, current: Mapping[str, Release], tables: CodeTables, declared: Declared,
@@ -40,7 +43,9 @@ class Flavours:
         self._machine = "aarch64" if environment.machine in ("aarch64", "arm64") else "x86_64"
         linux, self._windows = environment.os in (None, "linux"), environment.os == "windows"
         self._processors = linux and environment.accelerators == () and environment.driver is None
-        self._wanted = self._processors or ((linux or self._windows) and _has_nvidia(environment))
+        self._rocm = linux and self._machine == "x86_64" and _has_amd(environment)
+        self._gfx = {each.gfx for each in environment.accelerators or () if each.gfx}
+        self._wanted = self._processors or self._rocm or ((linux or self._windows) and _has_nvidia(environment))
         self._read: dict[str, IndexUniverse] = {}
         self._of: dict[tuple[str, str], list[tuple[str, bool]]] = {}
         self._unreachable = ""
@@ -67,7 +72,8 @@ class Flavours:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
 
         If it cannot be read, those of CPU builds and of other builds of the installed release are assumed, if that or one of
-        the packages released with it came from there; on Windows those of every build, as no other index has any for a GPU.
+        the packages released with it came from there; on Windows and for ROCm those of every build, as no other index has any
+        for such a GPU.
         """
         label = release.version.partition("+")[2]
         if not self._unreachable:
@@ -88,11 +94,12 @@ class Flavours:
         label, now = release.version.partition("+")[2], self._now(release.name) or ""
         there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
-        return label == "cpu" or self._windows or (public_version(now) == public_version(release.version) and known)
+        nowhere_else = label == "cpu" or self._windows or self._rocm
+        return nowhere_else or (public_version(now) == public_version(release.version) and known)
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build, without the CUDA libraries unless it is for the same CUDA as this one, and for
-        a CPU build without triton.
+        a CPU or ROCm build without triton.
 
         Of CUDA builds only those of the installed release are assumed to be installable: see :meth:`needs`.
         """
@@ -105,7 +112,7 @@ class Flavours:
             self.assumed[release] = f"{assumed}, which is for the same CUDA"
             return needs
         self.assumed[release] = f"{assumed}, without its CUDA libraries"
-        own = (*CUDA_LIBRARIES, *(("triton",) if release.version.endswith("+cpu") else ()))
+        own = (*CUDA_LIBRARIES, *(("triton",) if release.version.endswith("+cpu") or self._rocm else ()))
         return {extra: tuple(each for each in found if not each.name.startswith(own)) for extra, found in needs.items()}
 
     def origin(self, release: Release) -> Source | None:
@@ -115,7 +122,7 @@ class Flavours:
 
     def default_index(self, release: Release, before: Source | None) -> str | None:
         """The index that also has the default build of a release, for a target with GPUs, in addition to its current index."""
-        wanted = self._wanted and not self._processors and release.name in ("torch", *BESIDE)
+        wanted = self._wanted and not (self._processors or self._rocm) and release.name in ("torch", *BESIDE)
         label = self._default(release.name, release.version) if wanted else None
         own, _, last = str((before.details if before is not None else {}).get("url", "")).rstrip("/").rpartition("/")
         return f"{own if cuda_of(last) else self._address}/{label}" if label else None
@@ -169,6 +176,9 @@ class Flavours:
         now = self._now(name)
         if self._processors:
             return ["cpu"]
+        if self._rocm:
+            rocm = self._tables.rocm_of.get(series_of((version if name == "torch" else self._torch_of(name, version)) or ""))
+            return [f"rocm{rocm}"] if rocm and self._gfx <= {*self._tables.rocm.get(rocm, ())} else []
         builds = self._builds(name, version)
         here = now is not None and public_version(now) == version and now != version
         return [label_of(cuda) for cuda, default in builds if cuda and (here or not default)]
@@ -221,7 +231,7 @@ def unserved(pins: Mapping[str, str], indexes: Iterable[Index]) -> dict[str, str
 def libraries_of_default(name: str, builds: Mapping[str, str]) -> bool:
     """Whether a package is one of the libraries that the default build of torch requires, unlike one of these builds."""
     version, _, label = builds.get("torch", "").partition("+")
-    if not label or not name.startswith((*CUDA_LIBRARIES, *(("triton",) if label == "cpu" else ()))):
+    if not label or not name.startswith((*CUDA_LIBRARIES, *(("triton",) if label.startswith(("cpu", "rocm")) else ()))):
         return False
     default = next((each for each in open_code_tables().torch_builds(version) if each.default and each.cuda), None)
     return default is None or label_of(default.cuda) != label
@@ -230,13 +240,19 @@ def libraries_of_default(name: str, builds: Mapping[str, str]) -> bool:
 def _forbidden(one: str, mine: frozenset[str], other: str, theirs: frozenset[str]) -> Iterator[Forbidden]:
     theirs = theirs - {ABSENT}
     if mine and theirs:
-        yield Forbidden(((one, mine), (other, theirs)), _VERSION, "")
+        why = _ROCM if any("+rocm" in each for each in mine) else _VERSION
+        yield Forbidden(((one, mine), (other, theirs)), why, "")
 
 
 def _label(release: Release) -> str:
     """The label of a build for one CUDA version (or for CPU), else ""."""
     label = release.version.partition("+")[2]
     return label if cuda_of(label) else ""
+
+
+def _has_amd(environment: Environment) -> bool:
+    devices = environment.accelerators or ()
+    return bool(devices) and all(each.vendor == "amd" or bool(each.gfx) for each in devices)
 
 
 def _has_nvidia(environment: Environment) -> bool:

@@ -401,7 +401,8 @@ class Planner:
 def _is_published(name: str, chosen: Mapping[str, Release]) -> bool:
     """Whether there is a wheel outside the index for the torch of a plan."""
     series = open_code_tables().published.get(name, {}).get(chosen[name].version, ())
-    return "torch" in chosen and ".".join(map(str, chosen["torch"].key.release[:2])) in series
+    torch = chosen.get("torch")  # of AMD's, none is known
+    return torch is not None and "+rocm" not in torch.version and ".".join(map(str, torch.key.release[:2])) in series
 
 
 def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:

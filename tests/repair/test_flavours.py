@@ -77,11 +77,29 @@ def test_on_windows_the_ordinary_index_has_builds_for_the_cpu() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [Environment(os="linux"), Environment(os="windows"), Environment(os="linux", accelerators=(Accelerator(vendor="amd"),))],
+    [Environment(os="linux"), Environment(os="windows"), Environment(os="windows", accelerators=(Accelerator(vendor="amd"),))],
 )  # fmt: skip
 def test_where_no_nvidia_gpu_is_known_there_are_none(environment: Environment) -> None:
     with flavours(environment, {"torch": "2.7.1"}) as found:
         assert versions(found, "torch", "2.7.1") == []
+
+
+def test_for_an_amd_gpu_there_is_the_build_for_rocm() -> None:
+    """No other index has one, so that it is assumed where this one cannot be reached."""
+    amd = Environment(os="linux", machine="x86_64", accelerators=(Accelerator(vendor="amd", gfx="gfx942"),))
+    with flavours(amd, {"torch": "2.7.1"}) as found:
+        assert versions(found, "torch", "2.7.1", "1.0") == ["2.7.1+rocm6.3"]
+        assert versions(found, "torchvision", "0.22.1") == ["0.22.1+rocm6.3"]
+        (release,) = found.of("torch", [Release("torch", "2.7.1")])
+        assert release.source is not None
+        assert release.source.details["url"] == "http://127.0.0.1:9/rocm6.3"
+        assert found.needs(release) == {"": ()}  # neither CUDA's libraries nor triton
+        assert "without its CUDA libraries" in found.assumed[release]
+        assert found.default_index(Release("torch", "2.8.0"), None) is None
+    newer = replace(amd, accelerators=(Accelerator(vendor="amd", gfx="gfx950"),))  # of which ROCm 6.3 knows nothing
+    for none in (newer, replace(amd, machine="aarch64")):
+        with flavours(none, {"torch": "2.7.1"}) as found:
+            assert versions(found, "torch", "2.7.1") == []
 
 
 def test_what_a_build_needs_is_what_its_index_says() -> None:
