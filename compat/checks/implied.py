@@ -41,21 +41,27 @@ _OF_MACHINE = frozenset(("accelerators", "driver"))
 
 @record(frozen=True)
 class Implied:
-    """A release that is not listed: ``by`` says what pins, contains or requires it, ``copy`` what an image says of it."""
+    """A release that is not listed: ``by`` says what pins, contains or requires it, ``copy`` what an image says of it.
+
+    ``root`` is the listed distribution whose pins lead to it.
+    """
 
     name: str
     version: str
     by: str
     copy: Distribution | None = None
     often: float = _PINNED
+    root: str = ""
 
 
 def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: Matrix) -> tuple[Finding, ...]:
     """Add the likely questions about implied releases to the findings of an environment."""
+    from compat.checks import disagreements
     from compat.tables.declared import open_declared
 
     declared = open_declared()
     pinned = implied_by(environment, declared)
+    found = (*found, *disagreements.judge(environment, pinned, found, declared))
     certain = {each.rule for each in found if each.verdict == "hit"}
     likely = {each.rule: each for each in _questions(environment, pinned, matrix) if each.rule not in certain}
     listed = {copy.name: copy.version for copy in environment.distributions or () if copy.version and is_release(copy)}
@@ -131,15 +137,18 @@ def of_new_installation(
 ) -> Iterator[Finding]:
     """Yield the errors of a new installation of what a file lists: its pins with the newest releases that they accept.
 
+    Pins that require different releases of another package are no question.
+
     ``answers`` caches the results of rules for similar environments.
     """
-    from compat.checks import builds, interfaces
+    from compat.checks import builds, disagreements, interfaces
     from compat.rules import evaluate as rules
     from compat.rules.facts import Facts, seen_by_torch
     from compat.tables.declared import open_declared
 
     declared = open_declared()
     pinned = implied_by(environment, declared)
+    yield from disagreements.judge(environment, pinned, found, declared)
     stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
     on_machine = bool(environment.accelerators or environment.driver)
     newest = newest_by(environment, pinned, declared) if stated or on_machine else {}
@@ -178,10 +187,11 @@ def implied_by(environment: Environment, declared: Declared) -> Mapping[str, Imp
     found = {each.name: each for copy in listed for each in _in_its_image(copy) if each.name not in known}
     known |= found.keys()
     while waiting:
-        for each in _pinned(*waiting.pop(0), environment, declared):
+        name, version = waiting.pop(0)
+        for each in _pinned(name, version, environment, declared):
             if each.name not in known:
                 known.add(each.name)
-                found[each.name] = each
+                found[each.name] = replace(each, root=found[name].root if name in found else name)
                 waiting.append((each.name, each.version))
     return found
 

@@ -27,7 +27,7 @@ REFUSED_AT_IMPORT = {
     )),
 }  # fmt: skip
 """Packages whose versions transformers checks at import (dependency_versions_check)."""
-_SPEC = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+SPECIFICATION = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 
 
 EXTENSIONS_OF_TORCH = frozenset(("torchvision", "torchaudio", "torchtext"))
@@ -114,7 +114,7 @@ def _violated(
     """The first of the requirements that apply which the other distribution violates."""
     key, extras = key_of(other.version or ""), copy.extra.get("extras", ())
     for each in requirements:
-        if (each[3] is None or each[3] in extras) and not contains(each[1], key) and _applies(each, facts.environment):
+        if (each[3] is None or each[3] in extras) and not contains(each[1], key) and applies(each, facts.environment):
             return each
     return None
 
@@ -151,7 +151,7 @@ def _of_likely_extra(
 ) -> Iterator[Finding]:
     likely = [
         (each, pinned[:_ENOUGH_PINS]) for each in requirements
-        if each[3] is not None and _applies(each, facts.environment)
+        if each[3] is not None and applies(each, facts.environment)
         and len(pinned := _installed_as_pinned(each[3], copy, facts, package)) >= _ENOUGH_PINS
     ]  # fmt: skip
     key = key_of(other.version or "")
@@ -259,14 +259,15 @@ def _missing(copy: Distribution, name: str, specifier: str) -> Finding:
         why=f"{copy.name} declares it in its metadata; code that needs it fails with ModuleNotFoundError.",
         packages={copy.name: copy.version, name: None},
         fixes=(Fix("pin", name, specifier or None, f"what {copy.name} requires", f'pip install "{requirement}"'),),
-        evidence=(_SPEC,), here=f"{copy.name} {copy.version}, no {name}",
+        evidence=(SPECIFICATION,), here=f"{copy.name} {copy.version}, no {name}",
     )  # fmt: skip
 
 
 _FINAL_DEV = key_of("1")[5]
 
 
-def _applies(requirement: Requirement, environment: Environment) -> bool:
+def applies(requirement: Requirement, environment: Environment) -> bool:
+    """Whether the marker of a requirement holds by what is known."""
     marker = requirement[2]
     return marker is None or _holds(marker, environment) is True
 
@@ -344,7 +345,7 @@ def _finding(copy: Distribution, other: Distribution, requirement: Requirement, 
         severity="error" if refused or compiled else "warning", effect="crash" if refused or compiled else "install",
         title=f"{copy.name} {copy.version} requires {other.name}{specifier}, but {other.version} is installed",
         why=why, packages={copy.name: copy.version, other.name: other.version},
-        fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(_SPEC,),
+        fixes=tuple(_fixes(copy, other, requirement, package)), evidence=(SPECIFICATION,),
         here=f"{copy.name} {copy.version}, {other.name} {other.version}",
     )  # fmt: skip
 
@@ -445,5 +446,5 @@ def _asked_of(
     for name in sorted(listed):
         for requirement in package.requirements(place, name):
             specifier, ranges, _, extra = requirement
-            if (extra is None or extra in extras) and _applies(requirement, environment):
+            if (extra is None or extra in extras) and applies(requirement, environment):
                 yield name, specifier, ranges, extra
