@@ -13,9 +13,8 @@ from compat.versions import Ranges, contains, intersect, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
-    from compat.checks.implied import Implied
     from compat.tables.declared import Declared
 
 
@@ -34,19 +33,16 @@ class Wanted:
 
 
 def judge(
-    environment: Environment, pinned: Mapping[str, Implied], found: Collection[Finding], declared: Declared
+    environment: Environment, pinned: Iterable[tuple[str, Distribution]], found: Collection[Finding], declared: Declared
 ) -> Iterator[Finding]:
     """Yield a finding for each two listed releases that require different releases of a package that is not listed.
 
-    ``pinned`` are the releases that the listed ones pin. Two packages of which ``found`` says already that they do not go
+    ``pinned`` are the releases that listed ones pin, each with the name of the listed one. Two packages of which ``found`` says already that they do not go
     together are left out.
     """
     listed = {copy.name: copy for copy in environment.distributions or ()}
     asking = [(copy, copy) for copy in listed.values() if copy.version is not None and is_release(copy) and not _given(copy)]
-    asking += [
-        (listed[each.root], Distribution(each.name, each.version)) for each in pinned.values()
-        if each.root in listed and not _given(listed[each.root])
-    ]  # fmt: skip
+    asking += [(listed[root], copy) for root, copy in pinned if root in listed and not _given(listed[root])]
     wanted: dict[str, list[Wanted]] = {}
     for by, copy in asking:
         for name, each in _required(by, copy, environment, declared):

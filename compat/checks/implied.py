@@ -61,7 +61,7 @@ def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: M
 
     declared = open_declared()
     pinned = implied_by(environment, declared)
-    found = (*found, *disagreements.judge(environment, pinned, found, declared))
+    found = (*found, *disagreements.judge(environment, _with_roots(pinned), found, declared))
     certain = {each.rule for each in found if each.verdict == "hit"}
     likely = {each.rule: each for each in _questions(environment, pinned, matrix) if each.rule not in certain}
     listed = {copy.name: copy.version for copy in environment.distributions or () if copy.version and is_release(copy)}
@@ -148,7 +148,7 @@ def of_new_installation(
 
     declared = open_declared()
     pinned = implied_by(environment, declared)
-    yield from disagreements.judge(environment, pinned, found, declared)
+    yield from disagreements.judge(environment, _with_roots(pinned), found, declared)
     stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
     on_machine = bool(environment.accelerators or environment.driver)
     newest = newest_by(environment, pinned, declared) if stated or on_machine else {}
@@ -169,6 +169,10 @@ def of_new_installation(
         listed = not stated.isdisjoint(about) or not _OF_MACHINE.isdisjoint(each.facts)
         if each.rule not in known and listed and not newest.keys().isdisjoint(about):
             yield _question(each, implied)
+
+
+def _with_roots(pinned: Mapping[str, Implied]) -> Iterator[tuple[str, Distribution]]:
+    return ((each.root, Distribution(each.name, each.version)) for each in pinned.values())
 
 
 def _completed(environment: Environment, implied: Mapping[str, Implied]) -> Environment:
