@@ -23,7 +23,8 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "code_runs_on": (("sm", "capability", "cuda"), ("sm", "capability", "cuda")),
     "cuda_driver": (("cuda_toolkit", "driver_linux", "driver_windows", "floor_branch", "range_note"), ("cuda_toolkit",)),
     "extension_builds": (
-        ("package", "version", "cuda", "torch", "sm", "ptx"), ("package", "version", "cuda", "torch", "source"),
+        ("package", "version", "machine", "cuda", "torch", "sm", "ptx"),
+        ("package", "version", "machine", "cuda", "torch", "source"),
     ),
     "gpu_peaks": (("name", "driver_name", "memory_gb", "tflops_16bit", "gb_s"), ("name",)),
     "gpus_amd": (("name", "aliases", "gfx", "architecture", "memory_gb"), ("name", "memory_gb")),
@@ -96,7 +97,9 @@ def _gpus(column: str, table: str) -> Callable[[dict[str, Rows]], Iterator[str]]
 def _codes(table: str) -> Callable[[dict[str, Rows]], Iterator[str]]:
     def check(found: dict[str, Rows]) -> Iterator[str]:
         for row in found[table]:
-            place = " ".join(value for name, value in row.items() if name in ("package", "version", "torch", "triton", "cuda"))
+            place = " ".join(
+                value for name, value in row.items() if name in ("package", "version", "machine", "torch", "triton", "cuda")
+            )
             codes = [*row["sm"].split(), *row.get("ptx", "").split()]
             wrong = [code for code in codes if not code.rstrip("af").isdecimal()]
             if wrong:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import by_pip, upgrade_to
+from compat.checks.fix_commands import by_pip, compiled_anew, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Flavour,
     Stack,
-    compiled_anew,
     flavour_of,
     for_another_torch,
     has_cxx11_abi,
@@ -346,7 +345,7 @@ def _bitsandbytes(stack: Stack) -> Iterator[Finding]:
         version
         for version in stack.tables.extension("bitsandbytes")
         if key_of(version) > key_of(public_version(copy.version or ""))
-        and wanted & {build.cuda for build in stack.tables.extension_builds("bitsandbytes", version)}
+        and wanted & {build.cuda for build in stack.tables.extension_builds("bitsandbytes", version, stack.machine)}
     ]
     cuda = min(wanted, key=version_tuple)
     nearest = max((each for each in shipped if major_version(each) == major_version(cuda)), key=version_tuple, default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.model import Finding, Fix
 from compat.records import record, replace
+from compat.tables.declared import open_declared
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
@@ -28,6 +29,21 @@ def upgrade_to(name: str, version: str, text: str) -> Fix:
 def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade") -> Fix:
     """A fix that downgrades to ``version`` or earlier; the command installs exactly ``version``, the newest one that works."""
     return Fix(kind, name, f"<={version}", text, f'pip install "{name}=={version}"')
+
+
+def compiled(name: str, text: str, *, spec: str = "", options: str = "", variable: str = "") -> Fix:
+    """A fix that compiles a package; without a command where no source distribution of it is published."""
+    package = open_declared().package(name)
+    newest = None if package is None else package.published(package.versions[-1])
+    if newest is not None and newest.wheels and "sdist" not in newest.wheels.split(" "):
+        return Fix("source-install", name, "", f"{text}, from its repository (only wheels are published)")
+    command = f"{variable}pip install --no-build-isolation --no-binary {name} {options}{name}{spec}"
+    return Fix("source-install", name, "", text, command)
+
+
+def compiled_anew(name: str, spec: str = "", text: str = "compile it for the installed torch") -> Fix:
+    """Compile an extension for the installed torch, in place of the installed one."""
+    return compiled(name, text, spec=spec, options="--force-reinstall --no-deps ")
 
 
 def in_project(finding: Finding, kind: str, of_conda: Mapping[str, str]) -> Finding:

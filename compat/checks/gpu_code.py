@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import downgrade_to, upgrade_to
+from compat.checks.fix_commands import compiled, downgrade_to, upgrade_to
 from compat.checks.torch_build import (
     Stack,
     cuda_of,
@@ -193,7 +193,7 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
         for version in stack.tables.extension(copy.name)
         if any(
             build.codes and stack.tables.runs(device.compute_capability or "", build.codes, build.ptx, build.cuda)
-            for build in stack.tables.extension_builds(copy.name, version)
+            for build in stack.tables.extension_builds(copy.name, version, stack.machine)
         )
     ]
     later = (each for each in sorted(serving, key=key_of) if key_of(each) > here)
@@ -207,19 +207,13 @@ def _other_release(stack: Stack, copy: Distribution, device: Accelerator) -> Ite
     codes = [
         int(code.rstrip("af"))
         for version in stack.tables.extension(copy.name)
-        for build in stack.tables.extension_builds(copy.name, version)
+        for build in stack.tables.extension_builds(copy.name, version, stack.machine)
         for code in build.codes
     ]
     if not serving and codes and int(arch.replace(".", "")) < min(codes):
         least = f"{min(codes) // 10}.{min(codes) % 10}"
         yield Fix("config", text=f"use a GPU with compute capability {least} or higher: no release has code for this one")
-    yield Fix(
-        kind="source-install",
-        package=copy.name,
-        spec="",
-        text="build it for this GPU",
-        command=f'TORCH_CUDA_ARCH_LIST="{arch}" pip install --no-binary {copy.name} --no-build-isolation {copy.name}',
-    )
+    yield compiled(copy.name, "build it for this GPU", variable=f'TORCH_CUDA_ARCH_LIST="{arch}" ')
 
 
 def _torch_has_code(stack: Stack, name: str, version: str, device: Accelerator) -> bool:

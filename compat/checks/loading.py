@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
+from compat.checks.fix_commands import by_pip, compiled, downgrade_to, upgrade_to
 from compat.checks.torch_build import (
     INDEX,
     Stack,
@@ -111,15 +111,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
     (other,) = wanted
     builds = [build.cuda for build in stack.builds() if build.cuda and major_version(build.cuda) == other]
     fixes = [torch_for(stack.release, each, f"the torch for CUDA {each}") for each in sorted(builds, reverse=True)[:1]]
-    fixes.append(
-        Fix(
-            "source-install",
-            name,
-            "",
-            f"build {name} for the installed CUDA",
-            f"pip install --no-build-isolation --no-binary {name} {name}",
-        )
-    )
+    fixes.append(compiled(name, f"build {name} for the installed CUDA"))
     if name in _WITHOUT_TORCH and linked is not None:
         fixes = [
             *_release(copy, linked, table, lambda each: each.cuda() == str(major_version(cuda)), f"CUDA {major_version(cuda)}"),
@@ -230,7 +222,8 @@ def _for_cuda(stack: Stack, copy: Distribution, table: LinkedTable, wanted: int)
     found |= {
         version
         for version in stack.tables.extension(copy.name) if _single(copy.name)
-        if any(each.cuda and major_version(each.cuda) == wanted for each in stack.tables.extension_builds(copy.name, version))
+        for each in stack.tables.extension_builds(copy.name, version, stack.machine)
+        if each.cuda and major_version(each.cuda) == wanted
     }  # fmt: skip
     older = [version for version in found if key_of(version) < here]
     if older:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import compiled_anew
 from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import ABSENT, Facts
@@ -74,14 +75,14 @@ class Stack:
             return ()
         version = recorded(copy.version or "", known)
         if version in known:
-            return self.tables.extension_builds(copy.name, version)
+            return self.tables.extension_builds(copy.name, version, self.machine)
         key = key_of(version)
         before = max((each for each in known if key_of(each) < key), key=key_of, default=None)
         after = min((each for each in known if key_of(each) > key), key=key_of, default=None)
         if before is None or after is None:
             return ()
-        earlier = self.tables.extension_builds(copy.name, before)
-        later = {(each.cuda, each.codes, each.ptx) for each in self.tables.extension_builds(copy.name, after)}
+        earlier = self.tables.extension_builds(copy.name, before, self.machine)
+        later = {(each.cuda, each.codes, each.ptx) for each in self.tables.extension_builds(copy.name, after, self.machine)}
         both = [each for each in earlier if (each.cuda, each.codes, each.ptx) in later]
         return tuple(replace(each, known="inferred") for each in both) if len(both) == len(earlier) == len(later) else ()
 
@@ -229,12 +230,6 @@ def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -
         evidence=("https://pytorch.org/docs/stable/cpp_index.html",),
         here=here,
     )
-
-
-def compiled_anew(name: str, spec: str = "") -> Fix:
-    """Compile an extension for the installed torch."""
-    command = f"pip install --no-build-isolation --no-binary {name} --force-reinstall --no-deps {name}{spec}"
-    return Fix("source-install", name, "", "compile it for the installed torch", command)
 
 
 _NEW_ABI = (2, 7)

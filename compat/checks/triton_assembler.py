@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.checks.drivers import GUIDE, driver_branch
 from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import Stack, device_name, name_and_code, own_build
-from compat.model import Distribution, Finding, Fix
+from compat.model import Accelerator, Distribution, Finding, Fix
 from compat.versions import key_of, recorded
 
 TYPE_CHECKING = False
@@ -30,6 +30,24 @@ def _users(stack: Stack) -> dict[str, str | None]:
     return {name: copy.version for name, copy in copies if copy is not None}
 
 
+_BLACKWELL = 10
+"""Major compute capability from which triton uses its second assembler, where a wheel has one."""
+_NAMED = key_of("3.6")
+"""The first release with a variable for its second assembler: shells refuse the name that 3.3 looks for, which has a hyphen."""
+
+
+def _variable(stack: Stack, copy: Distribution, *, blackwell: bool) -> str | None:
+    """The variable that names another assembler in place of the one used for a GPU."""
+    assemblers = stack.tables.assemblers.get(recorded(copy.version or "", stack.tables.assemblers))
+    if not blackwell or assemblers is None or assemblers[0] == assemblers[1]:
+        return "TRITON_PTXAS_PATH"
+    return "TRITON_PTXAS_BLACKWELL_PATH" if key_of(copy.version or "0") >= _NAMED else None
+
+
+def _major(device: Accelerator) -> int:
+    return int((device.compute_capability or "0").partition(".")[0])
+
+
 def _of_architecture(stack: Stack, copy: Distribution) -> Iterator[Finding]:
     """The assembler has to support the GPU."""
     codes = stack.tables.triton.get(recorded(copy.version or "", stack.tables.triton))
@@ -38,6 +56,9 @@ def _of_architecture(stack: Stack, copy: Distribution) -> Iterator[Finding]:
     for device in stack.devices:
         number = (device.compute_capability or "").replace(".", "")
         if number in codes or f"{number}a" in codes or not number.isdecimal() or int(number) < 80:
+            continue
+        variable = _variable(stack, copy, blackwell=_major(device) >= _BLACKWELL)
+        if variable is not None and stack.facts.variable(variable)[1]:
             continue
         users = _users(stack)
         certain = bool(users) or stack.facts.feature("torch-compile") is True
@@ -54,13 +75,14 @@ def _of_architecture(stack: Stack, copy: Distribution) -> Iterator[Finding]:
             if newer
             else []
         )
-        fixes.append(
-            Fix(
-                kind="env-var",
-                text="point triton at the ptxas of a CUDA toolkit that supports it",
-                command="export TRITON_PTXAS_PATH=/usr/local/cuda/bin/ptxas",
+        if variable is not None:
+            fixes.append(
+                Fix(
+                    kind="env-var",
+                    text="point triton at the ptxas of a CUDA toolkit that supports it",
+                    command=f"export {variable}=/usr/local/cuda/bin/ptxas",
+                )
             )
-        )
         name = device_name(device)
         yield Finding(
             rule="build-triton-gpu",
@@ -78,35 +100,26 @@ def _of_architecture(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         return
 
 
-_BLACKWELL = 10
-"""Major compute capability from which triton uses its second assembler, where a wheel has one."""
-
-
 def _of_driver(stack: Stack, copy: Distribution) -> Iterator[Finding]:
     """The driver loads code of the CUDA releases of its major version, and of older ones, whatever torch is built for."""
     branch = driver_branch(stack)
     assemblers = stack.tables.assemblers.get(recorded(copy.version or "", stack.tables.assemblers))
     if branch is None or assemblers is None or not _torch_runs(stack, branch):
         return
-    majors = [int((each.compute_capability or "0").partition(".")[0]) for each in stack.devices]
-    newer = bool(majors) and max(majors) >= _BLACKWELL
+    newer = any(_major(each) >= _BLACKWELL for each in stack.devices)
     cuda = assemblers[newer]
     floor = stack.tables.floor(cuda)
-    variable = "TRITON_PTXAS_BLACKWELL_PATH" if newer and assemblers[0] != assemblers[1] else "TRITON_PTXAS_PATH"
-    if floor is None or branch >= floor or stack.facts.variable(variable)[1]:
+    variable = _variable(stack, copy, blackwell=newer)
+    if floor is None or branch >= floor or (variable is not None and stack.facts.variable(variable)[1]):
         return
     users = _users(stack)
     certain = "unsloth" in users or stack.facts.feature("torch-compile") is True
     major = int(cuda.partition(".")[0])
     toolkit = major - 1
-    fixes = (
-        Fix("driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"),
-        Fix(
-            "env-var",
-            text=f"let triton use the ptxas of a CUDA {toolkit} toolkit",
-            command=f"export {variable}=/usr/local/cuda-{toolkit}/bin/ptxas",
-        ),
-    )
+    fixes = [Fix("driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer")]
+    if variable is not None:
+        command = f"export {variable}=/usr/local/cuda-{toolkit}/bin/ptxas"
+        fixes.append(Fix("env-var", text=f"let triton use the ptxas of a CUDA {toolkit} toolkit", command=command))
     device = device_name(stack.devices[0]) if stack.devices else "the GPU"
     driver = stack.facts.environment.driver
     yield Finding(
@@ -118,7 +131,7 @@ def _of_driver(stack: Stack, copy: Distribution) -> Iterator[Finding]:
         f"needs driver {floor} or newer. torch.compile and libraries with Triton kernels fail: device kernel image is invalid.",
         packages={"triton": copy.version, **users},
         facts=("driver", "accelerators"),
-        fixes=fixes,
+        fixes=tuple(fixes),
         evidence=("https://github.com/pytorch/pytorch/issues/119054", GUIDE),
         here=f"triton {copy.version}, {device}",
     )

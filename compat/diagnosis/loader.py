@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import loading
-from compat.checks.fix_commands import by_pip
+from compat.checks.fix_commands import by_pip, compiled_anew
 from compat.checks.torch_build import has_cxx11_abi
 from compat.diagnosis.frame_packages import (
     distribution_in,
@@ -143,11 +143,6 @@ def requires_this_torch(name: str, facts: Facts) -> bool:
     return any(contains(ranges, key_of(torch.partition("+")[0])) for ranges in pins)
 
 
-def _compiled_here(name: str, text: str) -> Fix:
-    command = f"pip install --no-build-isolation --force-reinstall --no-deps --no-binary {name} {name}"
-    return Fix("source-install", name, "", text, command)
-
-
 def of_unknown_extension(symbol: str, where: str, facts: Facts) -> Finding:
     """Return the finding for an undefined symbol of torch where nothing tells which extension was loaded."""
     torch, series = version_of("torch", facts), exporting(symbol)
@@ -162,9 +157,9 @@ def of_unknown_extension(symbol: str, where: str, facts: Facts) -> Finding:
         facts=("build",),
         fixes=(
             Fix("config", text="show the library: the whole line of the message begins with its path"),
-            _compiled_here(
+            compiled_anew(
                 "flash-attn",
-                "if it is flash-attn: compile it for the installed torch, or take a wheel for it from its releases",
+                text="if it is flash-attn: compile it for the installed torch, or take a wheel for it from its releases",
             ),
             Fix("source-install", None, "", "else the extension for this torch"),
         ),
@@ -301,7 +296,7 @@ def of_torch(name: str, where: str, facts: Facts, symbol: str = "") -> Finding:
             spec, which = _between(built), f"the releases with the symbol; this {name} was compiled for one of them"
     fixes = [
         Fix("pin", "torch", spec, which, spec and f'pip install "torch{spec}"'),
-        _compiled_here(name, "compile it for the installed torch"),
+        compiled_anew(name),
     ]
     if fitting and torch is not None:
         text = f"the newest release for torch {series_of(torch)}"

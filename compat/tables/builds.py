@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Codes: TypeAlias = tuple[str, ...]
     TorchRow: TypeAlias = tuple[str, str, bool, Codes, Codes, str]
     """The values of a :class:`TorchBuild`."""
-    ExtensionRow: TypeAlias = tuple[str, str, Codes, Codes, str]
+    ExtensionRow: TypeAlias = tuple[str, str, str, Codes, Codes, str]
     """The values of an :class:`ExtensionBuild`."""
 
     class Tables(TypedDict):
@@ -62,6 +62,7 @@ class TorchBuild:
 class ExtensionBuild:
     """A wheel with CUDA code, for a CUDA and built with a torch ("" if unknown); ``known`` is the kind of evidence."""
 
+    machine: str
     cuda: str
     torch: str
     codes: Codes
@@ -124,9 +125,10 @@ class CodeTables:
         """Return the builds of a torch release in conda's channel ``pytorch``."""
         return tuple(TorchBuild(*row) for row in self.conda.get(release, ()))
 
-    def extension_builds(self, name: str, version: str) -> tuple[ExtensionBuild, ...]:
-        """Return the wheels of an extension's release."""
-        return tuple(ExtensionBuild(*row) for row in self.extension(name).get(version, ()))
+    def extension_builds(self, name: str, version: str, machine: str) -> tuple[ExtensionBuild, ...]:
+        """Return the wheels of an extension's release for a machine."""
+        builds = (ExtensionBuild(*row) for row in self.extension(name).get(version, ()))
+        return tuple(build for build in builds if build.machine == machine)
 
     def runs(self, capability: str, codes: Codes, ptx: Codes, cuda: str = "") -> bool | None:
         """Whether one of the codes runs on a device; ``None`` if the device is unknown."""
@@ -190,7 +192,7 @@ def tables_from(folder: str) -> Tables:
         conda.setdefault(row["torch"], []).append(build)
     extensions: dict[str, dict[str, list[Any]]] = {}
     for row in _rows(folder, "extension_builds.csv"):
-        built = (row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
+        built = (row["machine"], row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
         extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
     published: dict[str, dict[str, tuple[str, ...]]] = {}
     published_for: dict[str, dict[str, tuple[Codes, Codes]]] = {}

@@ -44,7 +44,9 @@ def recorded(release: Release, opened: Open, date: str) -> Reading:
             sm, ptx = listed(record["env"]["TORCH_CUDA_ARCH_LIST"])
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise UnreadableError(f"{wheel.name}: {RECORD} is not as expected ({problem!r})") from None
-    row = libraries.row("xformers", release, f"{cuda // 100}.{cuda % 100}", sm, ptx, f"{file.filename} cpp_lib.json", date)
+    row = libraries.row(
+        "xformers", release, "x86_64", f"{cuda // 100}.{cuda % 100}", sm, ptx, f"{file.filename} cpp_lib.json", date
+    )
     return Reading(({**row, "torch": torch},))
 
 
@@ -55,22 +57,31 @@ def general(package: str, *members: str, cuda: bool = False) -> Reader:
     """
 
     def read(release: Release, opened: Open, date: str) -> Reading:
-        file = libraries.linux(release)
-        if file is None:
-            return Reading()
-        with opened(file) as wheel:
-            groups = [group for pattern in members if (group := _matching(wheel, pattern))]
-            for group in groups:
-                if wheel.affordable(group):
-                    row = _scanned(wheel, group, libraries.row(package, release, "", "", "", "", date), cuda=cuda)
-                    if row is not None:
-                        return Reading((row,))
-            if groups:
-                wheel.require(min(groups, key=lambda group: sum(wheel.members()[name] for name in group)))
-                raise UnreadableError(f"{wheel.name}: no code for GPUs in {', '.join(map(', '.join, groups))}")
-        return Reading()
+        files = {machine: libraries.linux(release, machine) for machine in libraries.MACHINES}
+        found: list[Row] = []
+        for machine, file in files.items():
+            if file is not None:
+                with opened(file) as wheel:
+                    empty = libraries.row(package, release, machine, "", "", "", "", date)
+                    row = _first(wheel, members, empty, cuda=cuda)
+                    found += [row] if row is not None else []
+        return Reading(tuple(found))
 
     return read
+
+
+def _first(wheel: Wheel, members: Sequence[str], empty: Row, *, cuda: bool) -> Row | None:
+    """The row of the first group of members with code; ``None`` for a wheel with no such members."""
+    groups = [group for pattern in members if (group := _matching(wheel, pattern))]
+    for group in groups:
+        if wheel.affordable(group):
+            row = _scanned(wheel, group, empty, cuda=cuda)
+            if row is not None:
+                return row
+    if groups:
+        wheel.require(min(groups, key=lambda group: sum(wheel.members()[name] for name in group)))
+        raise UnreadableError(f"{wheel.name}: no code for GPUs in {', '.join(map(', '.join, groups))}")
+    return None
 
 
 def _matching(wheel: Wheel, pattern: str) -> list[str]:
@@ -105,9 +116,9 @@ KERNELS = r"sgl_kernel/spatial_ops\.", r"sgl_kernel/(?:sm\d+/)?common_ops\."
 TABLE = builds.Table(
     "extension_builds.csv",
     COLUMNS,
-    ("package", "version", "cuda"),
+    ("package", "version", "machine", "cuda"),
     "version",
-    lambda row: (row["package"], Version(row["version"]), row["cuda"]),
+    lambda row: (row["package"], Version(row["version"]), row["machine"] != "x86_64", row["cuda"]),
     {
         "auto-gptq": general("auto-gptq", r"(?:autogptq|exllama)\w*\."),
         "autoawq": general("autoawq", r"(?:awq|ft)_inference_engine\."),

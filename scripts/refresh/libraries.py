@@ -13,19 +13,27 @@ from scripts.refresh.index import Release
 from scripts.refresh.tables import Row
 from scripts.refresh.wheel import Wheel
 
-COLUMNS = ("package", "version", "cuda", "torch", "sm", "ptx", "known", "source", "date")
+COLUMNS = ("package", "version", "machine", "cuda", "torch", "sm", "ptx", "known", "source", "date")
 PACKAGE = "bitsandbytes"
+MACHINES = ("x86_64", "aarch64")
 _LIBRARY = re.compile(r"(?:.*/)?libbitsandbytes_cuda(\d{2,3})(\d)(?:_nocublaslt\w*)?\.so")
 """Older releases have a second library without cuBLASLt for GPUs before Turing."""
 
 
 def read(release: Release, opened: Open, date: str) -> Reading:
-    """Return a row per CUDA release, newest libraries first; without code for those beyond the budget."""
-    file = linux(release)
-    if file is None:
-        return Reading()
+    """Return a row per machine and CUDA release, newest libraries first; without code for those beyond the budget."""
     rows: list[Row] = []
     unread: list[str] = []
+    for machine in MACHINES:
+        file = linux(release, machine)
+        if file is not None:
+            _libraries(release, machine, file, opened, date, rows, unread)
+    return Reading(tuple(rows), tuple(unread))
+
+
+def _libraries(
+    release: Release, machine: str, file: DistributionPackage, opened: Open, date: str, rows: list[Row], unread: list[str]
+) -> None:
     with opened(file) as wheel:
         found: dict[tuple[int, int], list[str]] = {}
         for name in wheel.members():
@@ -36,11 +44,10 @@ def read(release: Release, opened: Open, date: str) -> Reading:
             if wheel.affordable(members):
                 sm, ptx = _code(wheel, members)
                 names = ", ".join(name.rpartition("/")[2] for name in members)
-                rows.append(row(PACKAGE, release, cuda, sm, ptx, f"{file.filename}: fatbin headers of {names}", date))
+                rows.append(row(PACKAGE, release, machine, cuda, sm, ptx, f"{file.filename}: fatbin headers of {names}", date))
             else:
                 unread.append(f"code for CUDA {cuda} is behind the budget")
-                rows.append(row(PACKAGE, release, cuda, "", "", f"{file.filename}: names of its libraries", date))
-    return Reading(tuple(rows), tuple(unread))
+                rows.append(row(PACKAGE, release, machine, cuda, "", "", f"{file.filename}: names of its libraries", date))
 
 
 def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
@@ -56,19 +63,25 @@ def _code(wheel: Wheel, members: list[str]) -> tuple[str, str]:
     return in_order(code), in_order(ptx)
 
 
-def linux(release: Release) -> DistributionPackage | None:
-    """Return the wheel for Linux on x86_64, if any; older bitsandbytes wheels are tagged ``none-any``."""
-    return next((each for each in release.wheels if each.filename.endswith("none-any.whl") or for_linux(each.filename)), None)
+def linux(release: Release, machine: str = "x86_64") -> DistributionPackage | None:
+    """Return the wheel for Linux on a machine, if any; older bitsandbytes wheels for x86_64 are tagged ``none-any``."""
+    everywhere = "none-any.whl" if machine == "x86_64" else None
+    return next((file for file in release.wheels if _is(file.filename, everywhere) or for_linux(file.filename, machine)), None)
 
 
-def for_linux(name: str) -> bool:
-    return "linux" in name and "x86_64" in name
+def _is(name: str, ending: str | None) -> bool:
+    return ending is not None and name.endswith(ending)
 
 
-def row(package: str, release: Release, cuda: str, sm: str, ptx: str, source: str, date: str) -> Row:
+def for_linux(name: str, machine: str = "x86_64") -> bool:
+    return "linux" in name and machine in name
+
+
+def row(package: str, release: Release, machine: str, cuda: str, sm: str, ptx: str, source: str, date: str) -> Row:
     return {
         "package": package,
         "version": release.version,
+        "machine": machine,
         "cuda": cuda,
         "torch": "",
         "sm": sm,

@@ -23,7 +23,7 @@ from tests.scripts.compiled_wheels import fatbin, library, publish
 
 Run = Callable[..., int]
 HEADERS = {
-    "extension_builds": "package,version,cuda,torch,sm,ptx,known,source,date",
+    "extension_builds": "package,version,machine,cuda,torch,sm,ptx,known,source,date",
     "torch_builds": "torch,machine,cuda,default,sm,ptx,known,source,date",
     "triton_gpus": "triton,sm,cuda,blackwell,known,source,date",
 }
@@ -61,7 +61,7 @@ def vllm(server: IndexServer, version: str, *codes: str, noise: int = 0) -> str:
     return publish(server, "vllm", version, {"vllm/_C.abi3.so": library(*[fatbin(*codes)] * 3, cuda="12", noise=noise)})
 
 
-OLD = "vllm,0.9.0,12,,70 80 90,,read,a wheel,2026-01-01"
+OLD = "vllm,0.9.0,x86_64,12,,70 80 90,,read,a wheel,2026-01-01"
 
 
 @pytest.mark.parametrize(("told", "metadata"), list(itertools.product((True, False), repeat=2)))
@@ -71,10 +71,14 @@ def test_a_new_release_is_added_in_its_place(
     server.json, server.metadata = told, metadata
     vllm(server, "0.9.0", "70", "80", "90")
     name = vllm(server, "0.10.0", "80", "90", "90a", "120f", "+120")
-    assert run("extension_builds", "--package", "vllm", rows=("auto-gptq,0.7.1,,,80,,read,a wheel,2026-01-01", OLD)) == 0
-    assert rows("extension_builds") == ["auto-gptq,0.7.1,,,80,", "vllm,0.9.0,12,,70 80 90,", "vllm,0.10.0,12,,80 90 120f,120"]
+    assert run("extension_builds", "--package", "vllm", rows=("auto-gptq,0.7.1,x86_64,,,80,,read,a wheel,2026-01-01", OLD)) == 0
+    assert rows("extension_builds") == [
+        "auto-gptq,0.7.1,x86_64,,,80,",
+        "vllm,0.9.0,x86_64,12,,70 80 90,",
+        "vllm,0.10.0,x86_64,12,,80 90 120f,120",
+    ]
     printed = capsys.readouterr()
-    assert "@@ -3,0 +4 @@\n+vllm,0.10.0,12,,80 90 120f,120,read," in printed.out
+    assert "@@ -3,0 +4 @@\n+vllm,0.10.0,x86_64,12,,80 90 120f,120,read," in printed.out
     assert f"{name}: fatbin headers of _C.abi3.so" in printed.out
     assert "1 releases read, 1 again" in printed.err
     assert run("extension_builds", "--package", "vllm") == 0
@@ -89,7 +93,7 @@ def test_only_what_tells_is_fetched(server: IndexServer, run: Run, rows: Any, ca
     }
     name = publish(server, "vllm", "0.10.0", members)
     assert run("extension_builds", "--package", "vllm", rows=()) == 0
-    assert rows("extension_builds") == ["vllm,0.10.0,13,,80,"]
+    assert rows("extension_builds") == ["vllm,0.10.0,x86_64,13,,80,"]
     fetched = [request for request in server.requests if name in request]
     assert fetched
     assert all("bytes=" in request for request in fetched)
@@ -104,14 +108,17 @@ def test_an_old_row_that_reads_differently_stops_it_all(
     assert run("extension_builds", "--package", "vllm", rows=(OLD,)) == 1
     assert (tmp_path / "extension_builds.csv").read_text(encoding="utf-8").splitlines()[1:] == [OLD]
     printed = capsys.readouterr()
-    assert "refresh: an old row differs: extension_builds.csv: vllm, 0.9.0, 12: sm was '70 80 90' and is '80'" in printed.err
+    assert (
+        "refresh: an old row differs: extension_builds.csv: vllm, 0.9.0, x86_64, 12: sm was '70 80 90' and is '80'"
+        in printed.err
+    )
     assert printed.out == ""
 
 
 def test_the_old_rows_that_are_read_again_change_from_day_to_day(server: IndexServer, tmp_path: Path) -> None:
     versions = [f"0.{number}.0" for number in range(5, 9)]
     names = {vllm(server, version, "80"): version for version in versions}
-    rows = [f"vllm,{version},12,,80,,read,a wheel,2026-01-01" for version in versions]
+    rows = [f"vllm,{version},x86_64,12,,80,,read,a wheel,2026-01-01" for version in versions]
     (tmp_path / "extension_builds.csv").write_text("\n".join([HEADERS["extension_builds"], *rows]) + "\n", encoding="utf-8")
     seen = set()
     for day in range(1, 5):
@@ -127,22 +134,29 @@ def test_what_the_budget_does_not_cover_is_named_and_left_out(
     name = vllm(server, "0.10.0", "80", noise=3 << 20)
     vllm(server, "0.11.0", "80")
     assert run("extension_builds", "--package", "vllm", "--budget", "2", rows=(OLD,)) == 0
-    assert rows("extension_builds") == ["vllm,0.9.0,12,,70 80 90,", "vllm,0.11.0,12,,80,"]
+    assert rows("extension_builds") == ["vllm,0.9.0,x86_64,12,,70 80 90,", "vllm,0.11.0,x86_64,12,,80,"]
     assert (
         f"refresh: not read: vllm 0.10.0: {name}: vllm/_C.abi3.so would take 3.0 MiB, and 1.9 of 2.0 are left"
         in capsys.readouterr().err
     )
     assert (
-        run("extension_builds", "--package", "vllm", "--gaps", "1", rows=(OLD, "vllm,0.11.0,12,,80,,read,a wheel,2026-01-01"))
+        run(
+            "extension_builds",
+            "--package",
+            "vllm",
+            "--gaps",
+            "1",
+            rows=(OLD, "vllm,0.11.0,x86_64,12,,80,,read,a wheel,2026-01-01"),
+        )
         == 0
     )
-    assert "vllm,0.10.0,12,,80," in rows("extension_builds")
+    assert "vllm,0.10.0,x86_64,12,,80," in rows("extension_builds")
 
 
 def test_check_writes_nothing(server: IndexServer, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     vllm(server, "0.10.0", "80")
     assert run("extension_builds", "--package", "vllm", "--check", rows=(OLD,)) == 1
-    assert "+vllm,0.10.0,12,,80" in capsys.readouterr().out
+    assert "+vllm,0.10.0,x86_64,12,,80" in capsys.readouterr().out
     assert (tmp_path / "extension_builds.csv").read_text(encoding="utf-8").splitlines()[1:] == [OLD]
     assert list(tmp_path.iterdir()) == [tmp_path / "extension_builds.csv"]
     assert run("extension_builds", "--package", "xgrammar", "--check") == 0
@@ -153,13 +167,13 @@ def test_inferences_give_way_and_do_not_change(
 ) -> None:
     for version in ("0.8.0", "0.9.0", "0.10.0"):
         vllm(server, version, "80")
-    empty = "vllm,0.8.0,,,,,inferred,not read,2026-01-01"
-    same, other = (f"vllm,0.9.0,12,,{sm},,inferred,as its neighbours,2026-01-01" for sm in ("80", "70 80"))
-    last = "vllm,0.10.0,12,,80,,read,a wheel,2026-01-01"
+    empty = "vllm,0.8.0,x86_64,,,,,inferred,not read,2026-01-01"
+    same, other = (f"vllm,0.9.0,x86_64,12,,{sm},,inferred,as its neighbours,2026-01-01" for sm in ("80", "70 80"))
+    last = "vllm,0.10.0,x86_64,12,,80,,read,a wheel,2026-01-01"
     assert run("extension_builds", "--package", "vllm", rows=(empty, other, last)) == 0
     assert "inferred" in rows("extension_builds")[0]
     assert run("extension_builds", "--package", "vllm", "--gaps", "9", rows=(empty, same, last)) == 0
-    assert rows("extension_builds") == ["vllm,0.8.0,12,,80,", "vllm,0.9.0,12,,80,", "vllm,0.10.0,12,,80,"]
+    assert rows("extension_builds") == ["vllm,0.8.0,x86_64,12,,80,", "vllm,0.9.0,x86_64,12,,80,", "vllm,0.10.0,x86_64,12,,80,"]
     assert run("extension_builds", "--package", "vllm", "--release", "0.9.0", rows=(empty, other, last)) == 1
     assert "sm was '70 80' and is '80'" in capsys.readouterr().err
 
@@ -178,7 +192,7 @@ def test_what_cannot_be_read_is_named(
         server.faults[name] = fault
     server.ranges = fault != "no ranges"
     assert run("extension_builds", "--package", "vllm", rows=(OLD,)) == 0
-    assert rows("extension_builds") == ["vllm,0.9.0,12,,70 80 90,"]
+    assert rows("extension_builds") == ["vllm,0.9.0,x86_64,12,,70 80 90,"]
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("refresh: not read: vllm 0.10.0: ")]
     assert len(told) == 1
     assert message in told[0]
@@ -187,7 +201,7 @@ def test_what_cannot_be_read_is_named(
 def test_a_connection_that_breaks_is_tried_again(server: IndexServer, run: Run, rows: Any) -> None:
     server.faults[vllm(server, "0.10.0", "80")] = "once-500"
     assert run("extension_builds", "--package", "vllm", rows=(OLD,)) == 0
-    assert rows("extension_builds")[-1] == "vllm,0.10.0,12,,80,"
+    assert rows("extension_builds")[-1] == "vllm,0.10.0,x86_64,12,,80,"
 
 
 def test_without_an_index_nothing_is_written(server: IndexServer, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,21 +222,24 @@ BITSANDBYTES = {
 def test_a_library_for_each_cuda(server: IndexServer, run: Run, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
     publish(server, "bitsandbytes", "0.50.0", BITSANDBYTES)
     assert run("extension_builds", "--package", "bitsandbytes", "--budget", "1", rows=()) == 0
-    assert rows("extension_builds") == ["bitsandbytes,0.50.0,11.8,,50 75 80,", "bitsandbytes,0.50.0,13.0,,,"]
+    assert rows("extension_builds") == ["bitsandbytes,0.50.0,x86_64,11.8,,50 75 80,", "bitsandbytes,0.50.0,x86_64,13.0,,,"]
     assert "not read: bitsandbytes 0.50.0: code for CUDA 13.0 is behind the budget" in capsys.readouterr().err
     assert run("extension_builds", "--package", "bitsandbytes", "--gaps", "1") == 0
-    assert rows("extension_builds") == ["bitsandbytes,0.50.0,11.8,,50 75 80,", "bitsandbytes,0.50.0,13.0,,80 120,120"]
+    assert rows("extension_builds") == [
+        "bitsandbytes,0.50.0,x86_64,11.8,,50 75 80,",
+        "bitsandbytes,0.50.0,x86_64,13.0,,80 120,120",
+    ]
     assert run("extension_builds", "--package", "bitsandbytes", "--budget", "1") == 0
-    assert rows("extension_builds")[1] == "bitsandbytes,0.50.0,13.0,,80 120,120"
+    assert rows("extension_builds")[1] == "bitsandbytes,0.50.0,x86_64,13.0,,80 120,120"
 
 
 def test_a_library_that_is_gone_is_an_old_row_that_differs(
     server: IndexServer, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish(server, "bitsandbytes", "0.50.0", BITSANDBYTES)
-    names = "bitsandbytes,0.50.0,12.9,,,,read,names of its libraries,2026-01-01"
+    names = "bitsandbytes,0.50.0,x86_64,12.9,,,,read,names of its libraries,2026-01-01"
     assert run("extension_builds", "--package", "bitsandbytes", "--gaps", "1", rows=(names,)) == 1
-    assert "bitsandbytes, 0.50.0, 12.9: gone" in capsys.readouterr().err
+    assert "bitsandbytes, 0.50.0, x86_64, 12.9: gone" in capsys.readouterr().err
 
 
 def record(**changes: Any) -> str:
@@ -234,9 +251,9 @@ def test_a_record_of_the_build(server: IndexServer, run: Run, rows: Any, capsys:
     publish(server, "xformers", "0.0.35", {"xformers/cpp_lib.json": record()})
     publish(server, "xformers", "0.0.36", {"xformers/cpp_lib.json": record(env={"TORCH_CUDA_ARCH_LIST": None})})
     publish(server, "xformers", "0.0.37", {"xformers/_C.so": b""})
-    old = "xformers,0.0.34,12.8,2.10.0+cu128,75,,read,a wheel,2026-01-01"
+    old = "xformers,0.0.34,x86_64,12.8,2.10.0+cu128,75,,read,a wheel,2026-01-01"
     assert run("extension_builds", "--package", "xformers", rows=(old,)) == 0
-    assert rows("extension_builds")[1:] == ["xformers,0.0.35,12.8,2.10.0+cu128,75 80 90a,80"]
+    assert rows("extension_builds")[1:] == ["xformers,0.0.35,x86_64,12.8,2.10.0+cu128,75 80 90a,80"]
     told = capsys.readouterr().err
     assert "not read: xformers 0.0.36: " in told
     assert "cpp_lib.json is not as expected" in told
@@ -255,13 +272,13 @@ def test_the_smallest_library_that_tells_and_wheels_without_any(server: IndexSer
     publish(server, "autoawq", "0.2.0", {
         "awq_inference_engine.cpython-310.so": library(fatbin("75", "80")), "ft_inference_engine.cpython-310.so": library(fatbin("80", "90")),
     })  # fmt: skip
-    old = ("autoawq,0.1.8,,,75,,read,a wheel,2026-01-01", "sgl-kernel,0.3.19,,,80,,read,a wheel,2026-01-01")
+    old = ("autoawq,0.1.8,x86_64,,,75,,read,a wheel,2026-01-01", "sgl-kernel,0.3.19,x86_64,,,80,,read,a wheel,2026-01-01")
     assert run("extension_builds", "--package", "sgl-kernel", "--package", "autoawq", "--budget", "1", rows=old) == 0
     assert rows("extension_builds") == [
-        "autoawq,0.1.8,,,75,",
-        "autoawq,0.2.0,,,80,",
-        "sgl-kernel,0.3.19,,,80,",
-        "sgl-kernel,0.3.20,,,80 100a,",
+        "autoawq,0.1.8,x86_64,,,75,",
+        "autoawq,0.2.0,x86_64,,,80,",
+        "sgl-kernel,0.3.19,x86_64,,,80,",
+        "sgl-kernel,0.3.20,x86_64,,,80 100a,",
     ]
 
 

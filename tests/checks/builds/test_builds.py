@@ -488,3 +488,26 @@ def test_the_index_of_a_labelled_torch_in_a_file_may_have_its_torchaudio() -> No
 def test_torchvision_loads_with_a_torch_for_another_minor_release_of_cuda() -> None:
     assert "build-torchvision-flavour" not in installed(torch="2.10.0+cu129", torchvision="0.25.0")
     assert "build-torchvision-flavour" in installed(torch="2.10.0+cu130", torchvision="0.25.0")
+
+
+@pytest.mark.parametrize(("packages", "gpu", "lacks"), [
+    (("vllm==0.30.0", "torch==2.13.0+cu130"), "NVIDIA Thor", False), (("vllm==0.15.1", "torch==2.9.1+cu130"), "NVIDIA Thor", True),
+    (("vllm==0.10.2", "torch==2.8.0+cu129"), "Jetson AGX Orin", False), (("vllm==0.9.2", "torch==2.7.1+cu128"), "NVIDIA GB200", False),
+    (("bitsandbytes==0.50.2", "torch==2.13.0+cu130"), "NVIDIA Thor", False),
+    (("bitsandbytes==0.50.2", "torch==2.11.0+cu128"), "NVIDIA Thor", True),
+    (("sgl-kernel==0.3.20",), "NVIDIA GB10", True), (("sglang-kernel==0.4.2",), "NVIDIA GB10", False),
+    (("sglang-kernel==0.4.2",), "NVIDIA A100-PCIE-40GB", True),
+])  # fmt: skip
+def test_the_wheels_of_extensions_for_arm_have_code_for_other_gpus(packages: tuple[str, ...], gpu: str, *, lacks: bool) -> None:
+    name = packages[0].partition("==")[0]
+    assert (f"build-{name}-gpu" in found(*packages, gpus=(gpu,), machine="aarch64")) is lacks
+
+
+def test_what_is_published_as_wheels_alone_is_not_compiled_by_pip() -> None:
+    fixes = {
+        each.kind: each for each in found("sgl-kernel==0.3.20", gpus=("Tesla V100-SXM2-32GB",))["build-sgl-kernel-gpu"].fixes
+    }
+    assert fixes["source-install"].command is None
+    assert "from its repository" in fixes["source-install"].text
+    fixes = {each.kind: each for each in found("vllm==0.30.0", gpus=("Tesla V100-SXM2-32GB",))["build-vllm-gpu"].fixes}
+    assert "--no-binary vllm" in (fixes["source-install"].command or "")

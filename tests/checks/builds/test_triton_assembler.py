@@ -50,6 +50,20 @@ def test_who_compiles_kernels(packages: tuple[str, ...], keys: dict[str, Any], s
     assert found(*stack, gpus=("RTX 3090",), driver="520.61.05", **keys)["build-triton-driver"].severity == severity
 
 
+@pytest.mark.parametrize(("triton", "gpu", "variable"), [
+    ("3.1.0", "RTX 5090", "TRITON_PTXAS_PATH"), ("3.5.1", "NVIDIA GB10", "TRITON_PTXAS_PATH"),
+    ("3.6.0", "NVIDIA Thor", "TRITON_PTXAS_BLACKWELL_PATH"),  # with an assembler of its own for Blackwell
+    ("3.3.1", "B300", None),  # whose assembler for Blackwell is looked up by a name that no shell accepts
+])  # fmt: skip
+def test_the_variable_for_another_assembler(triton: str, gpu: str, variable: str | None) -> None:
+    finding = found(f"triton=={triton}", gpus=(gpu,))["build-triton-gpu"]
+    commands = [fix.command for fix in finding.fixes if fix.kind == "env-var"]
+    assert commands == ([f"export {variable}=/usr/local/cuda/bin/ptxas"] if variable else [])
+    if variable is not None:
+        given = {variable: "/usr/local/cuda/bin/ptxas"}
+        assert "build-triton-gpu" not in found(f"triton=={triton}", gpus=(gpu,), variables=given)
+
+
 def test_another_assembler_is_used() -> None:
     stack = ("torch==2.6.0+cu118", "triton==3.2.0")
     variables = {"TRITON_PTXAS_PATH": "/usr/local/cuda-11.8/bin/ptxas"}
