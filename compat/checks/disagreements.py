@@ -37,8 +37,8 @@ def judge(
 ) -> Iterator[Finding]:
     """Yield a finding for each two listed releases that require different releases of a package that is not listed.
 
-    ``pinned`` are the releases that listed ones pin, each with the name of the listed one. Two packages of which ``found`` says already that they do not go
-    together are left out.
+    ``pinned`` are the releases that listed ones pin, each with the name of the listed one. Two packages of which ``found`` says
+    already that they do not go together are left out.
     """
     listed = {copy.name: copy for copy in environment.distributions or ()}
     asking = [(copy, copy) for copy in listed.values() if copy.version is not None and is_release(copy) and not _given(copy)]
