@@ -7,7 +7,7 @@ from compat.model import Accelerator, Environment, Finding, Workload, exit_code
 from compat.records import replace
 from compat.redact import excerpt
 from compat.versions import key_of
-from compat.workload.vocabulary import VOCABULARY, recognised
+from compat.workload.vocabulary import VOCABULARY, of_features, recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def stated_workload(options: Options, origin: str = "the command line") -> Workl
     values.update({name.replace("-", "_"): _number(name, options.one(name) or "") for name in _NUMBERS if options.flag(name)})
     if options.flag("features"):
         values["features"] = tuple(_word("features", name) for name in options.all("features"))
+        for key, word in of_features(values["features"]).items():
+            values.setdefault(key, word)
     if options.flag("without"):
         values["features_absent"] = tuple(_word("features", name) for name in options.all("without"))
     if options.flag("script"):

@@ -18,7 +18,7 @@ from compat.model import (
 )
 from compat.syntax.json import line_of, parse_json, read_standard_input, read_text
 from compat.versions import key_of
-from compat.workload.vocabulary import recognised
+from compat.workload.vocabulary import of_features, recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,6 +234,8 @@ def _accelerators(value: object, path: Path, notes: list[str]) -> tuple[Accelera
 
 def _workload(value: object, path: Path, notes: list[str]) -> Workload:
     values, extra = _fields(_table(value, path, notes), _WORKLOAD, path, notes)
+    for key, word in of_features(values.get("features") or ()).items():
+        values.setdefault(key, word)
     return Workload(**values, extra=extra)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 VOCABULARY: Mapping[str, tuple[str, ...]] = {
     "task": ("sft", "grpo", "dpo", "ppo", "orpo", "kto", "cpo", "bco", "reward", "rloo", "online-dpo", "xpo", "nash-md",
@@ -41,7 +41,14 @@ _OTHER_NAMES = {
              "generate": "inference", "generation": "inference"},
     "precision": {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float8": "fp8"},
     "quantization": {"int4": "4bit", "int8": "8bit", "nf4": "4bit", "no": "none"},
-    "features": {"flash-attention-2": "flash-attention", "flash-attn": "flash-attention"},
+    "features": {
+        "flash-attention-2": "flash-attention", "flash-attn": "flash-attention", "device-map-auto": "device-map",
+        "sleep-mode": "vllm-sleep", "vllm-sleep-mode": "vllm-sleep", "enable-sleep-mode": "vllm-sleep",
+        "lora": "peft", "qlora": "peft", "liger-kernel": "liger", "compile": "torch-compile",
+        "activation-checkpointing": "gradient-checkpointing", "colocate": "vllm-colocate", "zero": "deepspeed",
+        "speculative-decoding": "vllm-speculative", "prefix-caching": "vllm-prefix-caching", "enable-lora": "vllm-lora",
+        "async-scheduling": "vllm-async-scheduling", "kv-cache-fp8": "fp8-kv-cache", "sequence-packing": "packing",
+    },
 }  # fmt: skip
 
 ADAM_8BIT = ("adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit")
@@ -74,6 +81,12 @@ def recognised(key: str, value: str) -> tuple[str, str | None]:
 
     near = difflib.get_close_matches(value.lower(), known, 1, 0.7)
     return value, near[0] if near else None
+
+
+def of_features(features: Sequence[str]) -> dict[str, str]:
+    """The precision and the quantization that stand among the features (``4bit``), by their keys."""
+    known = {key: [word for word in VOCABULARY[key] if word != "none"] for key in ("precision", "quantization")}
+    return {key: word for key, words in known.items() for each in features if (word := recognised(key, each)[0]) in words}
 
 
 def _plain(word: str) -> str:
