@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.targets import apply_options, threshold_code
 from compat.checks import check_environment, named_devices
+from compat.checks.advice import with_best_fixes
 from compat.checks.questions import likelihood_of
-from compat.checks.side_effects import with_best_fixes
+from compat.checks.together import contradiction
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages
 from compat.diagnosis.stated import EXPERIENCE

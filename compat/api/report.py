@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from compat.api.combined import contradiction, fixed_together, in_one_direction
 from compat.api.targets import apply_options, command_of, threshold_code
 from compat.checks import check_environment, named_devices, not_assessed
 from compat.checks.questions import about_listed_packages, fold_questions
@@ -37,12 +36,12 @@ def report_of(subject: Subject, options: Options, config: ProjectConfig, matrix:
     chosen = filter_findings(found, config.ignores, options, errors)
     notes = (*subject.notes, *(note for each in judgements for note in each.notes), *elsewhere, *unread, *chosen.notes)
     names = dict.fromkeys(judgement.name for judgement in judgements)
-    conflict = contradiction(chosen.findings)
-    if conflict and len(judgements) == 1:
-        together, _ = fixed_together(chosen.findings, judgements[0].environment, matrix)
-        chosen = replace(chosen, findings=in_one_direction(chosen.findings, together))
-        conflict = contradiction(chosen.findings)
-    notes = (*notes, *conflict)
+    if _have_several_fixes(chosen.findings):
+        from compat.checks.together import contradiction, fixed_together
+
+        if contradiction(chosen.findings) and len(judgements) == 1:
+            chosen = replace(chosen, findings=fixed_together(chosen.findings, judgements[0].environment, matrix)[0])
+        notes = (*notes, *contradiction(chosen.findings))
     return Report(
         environment=_worst(judgements), findings=chosen.findings, notes=tuple(dict.fromkeys(notes)),
         exit=3 if undecided and not chosen.exit else chosen.exit, file=subject.file, partial=bool(unread or elsewhere),
@@ -90,8 +89,11 @@ def machine_report(
     )
     findings = _advised(findings, environment, matrix, shared)
     chosen = filter_findings((*findings, *unreached(environment, options)), ignores, options)
-    together, conflict = fixed_together(chosen.findings, environment, matrix)
-    findings = in_one_direction(chosen.findings, together)
+    findings, together, conflict = chosen.findings, _NOTHING, _NOTHING
+    if _have_several_fixes(findings):
+        from compat.checks.together import fixed_together
+
+        findings, together, conflict = fixed_together(findings, environment, matrix)
     if any(copy.source is not None and copy.source.details.get("editable") for copy in environment.distributions or ()):
         from compat.checks import distributions_checked
         from compat.machine.checkouts import checkout_notes
@@ -101,6 +103,14 @@ def machine_report(
         environment=environment, findings=findings, notes=(*notes, *more, *remarks, *chosen.notes, *conflict),
         exit=chosen.exit, ignored=chosen.ignored, together=together,
     )  # fmt: skip
+
+
+_NOTHING: tuple[str, ...] = ()
+
+
+def _have_several_fixes(findings: Sequence[Finding]) -> bool:
+    """Whether fixes of two findings may contradict each other, or go into one command."""
+    return sum(each.verdict == "hit" and bool(each.fixes) for each in findings) > 1
 
 
 @record(frozen=True)
@@ -282,7 +292,7 @@ def _advised(
 ) -> tuple[Finding, ...]:
     """The findings with their fixes, best first, and with fixes for images."""
     if any(finding.fixes for finding in findings):
-        from compat.checks.side_effects import with_best_fixes  # imported late: not needed where nothing is found
+        from compat.checks.advice import with_best_fixes  # imported late: not needed where nothing is found
 
         findings = with_best_fixes(findings, environment, matrix, shared)
     if findings and any(map(own_image_of, environment.distributions or ())):

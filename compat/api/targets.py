@@ -54,7 +54,7 @@ def stated_workload(options: Options, origin: str = "the command line") -> Workl
         values["features_absent"] = tuple(_word("features", name) for name in options.all("without"))
     if options.flag("script"):
         values["code"] = tuple(options.values["script"])
-    if values.get("task") not in (None, *_tasks()) and not options.flag("rules"):  # a rule file of the user may have its own
+    if "task" in values and not options.flag("rules") and values["task"] not in _tasks():  # rules of a user may have their own
         known = ", ".join(VOCABULARY["task"])
         raise InputError(f"--task: unknown value {excerpt(values['task'], 40)!r}; expected {known}")
     both = set(values.get("features", ())) & set(values.get("features_absent", ()))

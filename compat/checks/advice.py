@@ -3,21 +3,27 @@
 The author of a rule orders its fixes without knowing what else is installed. Here every fix that changes releases is tried on
 the environment: a release that another installed package refuses, or that another rule is about, moves behind one that works,
 and one that fixes several findings moves to the front. Fixes that are equally good keep the order of the rule.
+
+The command of the best fix gets bounds for what an installer moves beside it. pip takes into account what it is asked for and
+what that requires. If the new releases require more than is installed, it takes the newest release of that, whatever other
+installed packages require of it: ``datasets>=4.4`` brings huggingface-hub 2, which transformers 4 refuses. With
+``"huggingface-hub<1.0"`` in the command it takes a release of datasets that goes with both.
 """
 
 from __future__ import annotations
 
 from compat.checks import builds, guards, installation, interfaces, requirements
 from compat.checks.fix_commands import by_pip
+from compat.model import Distribution
 from compat.records import replace
 from compat.rules.evaluate import Answers, errors_about
 from compat.rules.facts import Facts, seen_by_torch, visible, with_distributions
 from compat.tables.declared import open_declared
-from compat.versions import is_version, ranges_of
+from compat.versions import EVERY, contains, intersect, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from compat.model import Environment, Finding, Fix
     from compat.rules.compiled import Matrix
@@ -29,6 +35,8 @@ _MOST_SHARED_TRIALS = 100
 _COMPILED = builds.NAMES | {"numpy"}
 """The distributions on which findings about builds depend."""
 _OF_RELEASES = ("upgrade", "downgrade", "pin")
+_MOVING = ("upgrade", "downgrade")
+"""Kinds of fixes that are bounded: what is missing is installed by one command for all findings, which asks for more."""
 
 
 class Shared:
@@ -42,6 +50,17 @@ class Shared:
         self.answers = Answers()
         self.trials = _MOST_SHARED_TRIALS
         self.orders: dict[tuple[str, tuple[Fix, ...]], tuple[Fix, ...]] = {}
+
+
+def with_best_fixes(
+    findings: Sequence[Finding], environment: Environment, matrix: Matrix, shared: Shared | None = None
+) -> tuple[Finding, ...]:
+    """The findings with their fixes in the order of what they leave, and the bounds in the command of the first one."""
+    return tuple(
+        replace(each, fixes=(bounded(each.fixes[0], environment), *each.fixes[1:]))
+        if each.verdict == "hit" and each.fixes and each.fixes[0].kind in _MOVING else each
+        for each in with_ranked_fixes(findings, environment, matrix, shared)
+    )  # fmt: skip
 
 
 def with_ranked_fixes(
@@ -112,6 +131,21 @@ def satisfiable(specifier: str) -> bool:
         return len(labels) < 2 and bool(ranges_of(",".join(public for public, _, _ in parts)))
     except ValueError:
         return False
+
+
+def tightest(parts: list[str]) -> list[str]:
+    """The parts of a specifier set, of several lower bounds only the highest, and of several upper ones the lowest."""
+    exact = [each for each in parts if each.startswith("==") and "*" not in each]
+    if exact:
+        return [max(exact, key=lambda each: "+" in each)]  # 2.10.0+cu129 also meets ==2.10.0
+    lower = [each for each in parts if each.startswith(">=")]
+    upper = [each for each in parts if each.startswith("<") and not each.startswith("<=")]
+    dropped = {*lower, *upper}
+    if lower:
+        dropped.discard(max(lower, key=lambda each: key_of(each[2:])))
+    if upper:
+        dropped.discard(min(upper, key=lambda each: key_of(each[1:])))
+    return [each for each in parts if each not in dropped]
 
 
 class _Trials:
@@ -218,3 +252,62 @@ def requirements_in(command: str) -> Iterator[tuple[str, str]]:
         name = word[:end].partition("[")[0].strip()
         if name and "@" not in word and end < len(word):
             yield name.lower().replace("_", "-"), word[end:]
+
+
+# --- Bounds for what an installer moves beside a fix, which it does not look for itself.
+
+
+def bounded(fix: Fix, environment: Environment) -> Fix:
+    """A fix with what other installed packages require of the packages that its newest releases move."""
+    wanted, python = wanted_by(fix), environment.python
+    ends = {name: ends_of(name, ranges_of(spec), python) for name, spec in wanted.items() if "+" not in spec}
+    if not ends or len(ends) < len(wanted) or not all(ends.values()):
+        return fix
+    moved, asked, reached = _asked(environment, {name: each[-1] for name, each in ends.items()})
+    unseen = [copy.name for copy in environment.distributions or () if copy.name not in reached]
+    least: dict[str, Ranges] | None = None
+    more = ""
+    for name in sorted(moved - wanted.keys()):
+        newest = ends_of(name, asked[name], python)[-1:]
+        met = [
+            each.specifier for each in requirements.requires_among(environment, [*unseen, name], (name,)) if each.met and newest
+        ]
+        refusing = [part for each in met for part in each.split(",") if not contains(ranges_of(part), key_of(newest[0]))]
+        if refusing:
+            bound = ",".join(tightest(list(dict.fromkeys(refusing))))
+            if least is None:
+                least = _asked(environment, {other: found[0] for other, found in ends.items()})[1]
+            required = (asked[name], least.get(name, EVERY))
+            if any(ends_of(name, intersect(ranges_of(bound), each), python) for each in required):
+                more += f' "{name}{bound}"'
+    return replace(fix, command=f"{fix.command}{more}") if more else fix
+
+
+def _asked(environment: Environment, releases: Mapping[str, str]) -> tuple[set[str], dict[str, Ranges], set[str]]:
+    """What must move beside these releases, what all that an installer looks at requires by name, and the names of that."""
+    after = with_releases(environment, releases)
+    reached = reached_from(after, releases)
+    moved: set[str] = set()
+    asked: dict[str, Ranges] = {}
+    for each in requirements.requires_among(after, reached):
+        asked[each.asked] = intersect(asked.get(each.asked, EVERY), ranges_of(each.specifier))
+        moved |= {each.asked} if each.met is False else set()
+    return moved, asked, reached
+
+
+def with_releases(environment: Environment, releases: Mapping[str, str]) -> Environment:
+    """The environment with these releases in the place of its own."""
+    return with_distributions(environment, {name: Distribution(name, version) for name, version in releases.items()})
+
+
+def reached_from(environment: Environment, names: Collection[str]) -> set[str]:
+    """What an installer looks at that is asked for these distributions: them and what they require, and so on."""
+    copies = {each.name: each for each in environment.distributions or ()}
+    found: set[str] = set()
+    waiting = [name for name in names if name in copies]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [each for each in open_declared().always(copies[name]) if each in copies]
+    return found

@@ -1,4 +1,4 @@
-"""Commands that carry out fixes of all findings at once.
+"""Several findings together: one for all that is missing, and commands that carry out fixes of all at once.
 
 Each finding has its fixes, and the best ones of two findings may contradict each other (``A<2`` and ``A>=3``). Here fixes are
 combined until no finding is left with the releases that an installer would choose. Releases are those of the tables: nothing
@@ -7,10 +7,9 @@ is resolved, which is what ``compat fix`` is for.
 
 from __future__ import annotations
 
-from compat.checks.advice import satisfiable, wanted_by
-from compat.checks.missing import is_missing, tightest
+from compat.checks.advice import following, satisfiable, tightest, wanted_by
 from compat.checks.torch_build import INDEX
-from compat.model import Distribution, Environment
+from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import replace
 from compat.rules.evaluate import Answers
 from compat.tables.declared import open_declared
@@ -20,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from compat.model import Finding
     from compat.rules.compiled import Matrix
 
 
@@ -32,10 +30,32 @@ Specifiers = dict[str, str]
 """The specifier set for each package of an install command."""
 
 
+def fixed_together(
+    findings: tuple[Finding, ...], environment: Environment, matrix: Matrix
+) -> tuple[tuple[Finding, ...], tuple[str, ...], tuple[str, ...]]:
+    """The findings, those fixes first that go together, with commands that carry out fixes of all of them.
+
+    Also a note if there are no such commands although several findings need one.
+    """
+    commands = commands_for_all(findings, environment, matrix)
+    if commands is None:
+        return findings, (), (_NEEDS_FIX,)
+    return following(findings, commands) if commands else findings, commands, ()
+
+
+def contradiction(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """A note if the first fixes of two findings ask for releases of a package that are never the same."""
+    return (_CONTRADICT,) if contradict(findings) else ()
+
+
+_CONTRADICT = "the first fixes of these findings contradict each other; run compat fix, which looks for releases that suit all"
+_NEEDS_FIX = "no combination of these fixes removes all errors; run compat fix, which looks for releases that do"
+
+
 def contradict(findings: Iterable[Finding]) -> bool:
     """Whether the first fixes of two findings ask for releases of a package that are never the same."""
     wanted = [wanted_by(each.fixes[0]) for each in findings if each.verdict == "hit" and each.fixes and not is_missing(each)]
-    return _merged(wanted) is None
+    return len(wanted) > 1 and _merged(wanted) is None
 
 
 def commands_for_all(findings: Sequence[Finding], environment: Environment, matrix: Matrix) -> tuple[str, ...] | None:
@@ -157,3 +177,52 @@ def _merged(sets: Sequence[Specifiers]) -> Specifiers | None:
 def _pairs(sets: Sequence[Specifiers]) -> Iterator[tuple[str, str]]:
     for each in sets:
         yield from each.items()
+
+
+# --- Missing requirements of installed packages as one finding: packages installed without their requirements miss dozens.
+
+
+_MOST_ASKING = 4
+"""So many packages with missing requirements are named."""
+
+
+def fold_missing(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, with a single one in place of those about missing requirements, whose command installs all of them.
+
+    A requirement that contradicts another one of the same package stays a finding of its own.
+    """
+    missing = [each for each in findings if is_missing(each)]
+    wanted: dict[str, list[str]] = {}
+    folded: list[Finding] = []
+    for each in missing:
+        name, specifier = each.fixes[0].package or "", each.fixes[0].spec
+        together = list(dict.fromkeys((*wanted.get(name, ()), *(specifier.split(",") if specifier else ()))))
+        if not together or ranges_of(",".join(together)):
+            wanted[name] = together
+            folded.append(each)
+    if len(folded) < 2:
+        return tuple(findings)
+    requirements = [f'"{name}{",".join(tightest(specifiers))}"' for name, specifiers in sorted(wanted.items())]
+    asking = dict.fromkeys(f"{name} {each.packages[name]}" for each in folded for name in list(each.packages)[:1])
+    several = len(asking) - _MOST_ASKING
+    named = ", ".join(list(asking)[:_MOST_ASKING]) + (f" and {several} more" if several > 0 else "")
+    first = folded[0]
+    command = (first.fixes[0].command or "").partition(' "')[0]
+    one = replace(
+        first, title=f"{len(wanted)} required {'package is' if len(wanted) == 1 else 'packages are'} missing",
+        why=f"Installed packages declare them in their metadata: {', '.join(sorted(wanted))}. Code that needs one of them "
+        "fails with ModuleNotFoundError. They were left out (--no-deps) or removed.",
+        packages={name: version for each in folded for name, version in each.packages.items() if version}
+        | dict.fromkeys(sorted(wanted)),
+        fixes=(Fix("pin", None, None, "all of them (--all lists who requires what)", f"{command} {' '.join(requirements)}"),),
+        here=named,
+    )  # fmt: skip
+    return tuple(one if each is first else each for each in findings if each is first or each not in folded)
+
+
+def is_missing(finding: Finding) -> bool:
+    """Whether a finding is about a requirement of an installed package that is not installed."""
+    return (
+        finding.origin == "metadata" and finding.verdict == "hit" and len(finding.fixes) == 1
+        and finding.fixes[0].kind == "pin" and finding.packages.get(finding.fixes[0].package or "", "") is None
+    )  # fmt: skip

@@ -63,7 +63,7 @@ def _show(
     """Print the findings as text or as an HTML page."""
     label = machine.label if machine else None
     if not options.flag("all"):
-        from compat.checks.missing import fold_missing
+        from compat.checks.together import fold_missing
 
         report = replace(report, findings=fold_missing(report.findings))
     if options.one("format") == "html":

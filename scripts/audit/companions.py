@@ -4,7 +4,7 @@ pip only looks at the packages that it is asked for and at what they require: if
 more than is installed, the newest of that is taken that all of these accept, whatever else depends on it. Each upgrade is
 applied to the first example that the rule hits, among the releases of :data:`BESIDE` of the same time. Printed are the errors
 and the broken requirements that were not there before. What other installed packages require of what moves is part of the
-command (:mod:`compat.checks.side_effects`); an upper bound, or the range of a package in ``along``, mends most of the rest. It
+command (:mod:`compat.checks.advice`); an upper bound, or the range of a package in ``along``, mends most of the rest. It
 takes some minutes.
 """
 
@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping
 from packaging.version import Version
 
 from compat.api.public import check
-from compat.checks.advice import wanted_by
+from compat.checks.advice import bounded, reached_from, wanted_by, with_releases
 from compat.checks.lint import environment_of
 from compat.checks.requirements import requires_among
-from compat.checks.side_effects import bounded, reached_from, with_releases
 from compat.model import Environment, Finding
 from compat.records import replace
 from compat.rules.evaluate import fix_of, verdict_of

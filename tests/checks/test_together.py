@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 import compat
-from compat.api.combined import contradiction
 from compat.api.commands import Options
 from compat.api.report import machine_report
 from compat.checks import check_environment
 from compat.checks.advice import following
-from compat.checks.missing import fold_missing
 from compat.checks.requirements import judge
-from compat.checks.together import commands_for_all, contradict
+from compat.checks.together import commands_for_all, contradict, contradiction, fold_missing
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import replace
 from compat.rules.compiled import open_matrix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat.checks.side_effects import bounded
+from compat.checks.advice import bounded
 from compat.formats.described import environment_of
 from compat.model import Environment, Fix
 
