@@ -130,7 +130,7 @@ $(VENV)/.probes: tests/probe/requirements.txt | $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement tests/probe/requirements.txt
 	@touch $@
 
-$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/symptoms/*.toml matrix/facts/*.csv matrix/evidence/*.csv matrix/surface/*.bin compat/rules/*.py compat/tables/*.py compat/interfaces/*.py) compat/diagnosis/symptoms.py compat/versions.py scripts/build_matrix.py | $(VENV)/.installed
+$(COMPILED) &: $(wildcard matrix/*.toml matrix/rules/*.toml matrix/symptoms/*.toml matrix/facts/*.csv matrix/evidence/*.csv matrix/surface/*.bin compat/rules/*.py compat/tables/*.py compat/interfaces/*.py) compat/diagnosis/symptoms.py compat/versions.py scripts/build_matrix.py $(wildcard scripts/pack_*.py) | $(VENV)/.installed
 	$(BIN)/python scripts/build_matrix.py
 
 clean:

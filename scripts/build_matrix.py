@@ -18,7 +18,7 @@ from compat.interfaces import announced, guards, homes, imports, messages, refus
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
-from scripts import pack_declared  # noqa: E402
+from scripts import pack_declared, pack_wheels  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -29,13 +29,13 @@ def build() -> None:
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
     _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
     _write(builds.FILE, marshal.dumps(dict(builds.tables_from(FACTS)), 4))
-    for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), linked.packed(FACTS)):
+    for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), pack_wheels.packed_linked(FACTS)):
         _write(path, content)
-    _write(linked.NUMPY_FILE, linked.packed_numpy_abi(FACTS))
-    _write(overlaps.FILE, overlaps.packed(FACTS))
+    _write(linked.NUMPY_FILE, pack_wheels.packed_numpy_abi(FACTS))
+    _write(overlaps.FILE, pack_wheels.packed_overlaps(FACTS))
     _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
-    _write(declared.WHEELS_FILE, declared.packed_wheels(FACTS))
+    _write(declared.WHEELS_FILE, pack_wheels.packed_wheels(FACTS))
     _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
     _write(models.FILE, models.packed(FACTS))
     _write(announced.FILE, announced.packed(FACTS))

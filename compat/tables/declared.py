@@ -218,7 +218,6 @@ Runs: TypeAlias = "tuple[tuple[int, int], ...]"
 """Runs of release indices, first and last of each."""
 
 
-TABLE = "wheels.csv"
 WHEELS_FILE = os.path.join(DATA, "wheels.bin")
 
 
@@ -234,17 +233,6 @@ class Run:
 def open_wheels() -> dict[str, tuple[Run, ...]]:
     """Return the runs of each package, oldest first."""
     return {name: tuple(Run(*each) for each in runs) for name, runs in marshal.loads(read_table(WHEELS_FILE)).items()}
-
-
-def packed_wheels(folder: str) -> bytes:
-    """Compile ``wheels.csv``."""
-    import csv
-
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    with open(os.path.join(folder, TABLE), encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["package"], []).append((row["first"], row["last"], row["wheels"]))
-    return marshal.dumps(found, 4)
 
 
 def fits(wheels: str, system: str | None, python: str | None) -> bool:

@@ -11,19 +11,16 @@ import os
 
 from compat.files import DATA, read_table
 from compat.records import cached, record
-from compat.versions import key_of, recorded
+from compat.versions import recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 FILE = os.path.join(DATA, "linked.bin")
 SYMBOLS_FILE = os.path.join(DATA, "torch_symbols.bin")
 NUMPY_FILE = os.path.join(DATA, "numpy_abi.bin")
-NUMPY_TABLE = "numpy_abi.csv"
-_TAGS = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
-"""Platform tags older than those that name their glibc."""
 
 
 @record(frozen=True)
@@ -124,80 +121,3 @@ def open_numpy_abi() -> dict[str, NumpyAbi]:
 def series_of(release: str) -> str:
     """``2.4.1+cu121`` → ``2.4``."""
     return ".".join(release.partition("+")[0].split(".")[:2])
-
-
-# --- For the build.
-
-
-def packed(folder: str) -> tuple[bytes, bytes]:
-    """Compile the fact files of a folder: the content of both files."""
-    import zlib
-
-    linked = sorted(_rows(folder, "linked.csv"), key=lambda row: (row["package"], key_of(row["version"])))
-    versions: dict[str, list[str]] = {}
-    for row in linked:
-        if not row["variant"]:
-            versions.setdefault(row["package"], []).append(row["version"])
-    symbols = list(_rows(folder, "torch_symbols.csv"))
-    ends = {end for row in symbols for run in row["series"].split() for end in run.split("..")}
-    every = sorted(ends, key=key_of) or ["0"]
-    exported = {row["symbol"]: members(every, row["series"]) for row in symbols}
-    loading: dict[tuple[str, str], list[str]] = {}
-    for row in symbols:
-        for asking in filter(None, row["needed_by"].split("; ")):
-            package, _, text = asking.partition(" ")
-            for version in members(versions.get(package, []), text):
-                left = loading.setdefault((package, version), every)
-                loading[package, version] = [each for each in left if each in exported[row["symbol"]]]
-    content: dict[str, list[tuple[Any, ...]]] = {}
-    for row in linked:
-        series = loading.get((row["package"], row["version"]))
-        content.setdefault(row["package"], []).append(
-            (
-                row["version"], row["variant"], tuple(row["needs"].split()), tuple(row["versions"].split()),
-                _tag(row["source"]), None if series is None else tuple(series),
-            )
-        )  # fmt: skip
-    places = {symbol: tuple(map(every.index, found)) for symbol, found in exported.items()}
-    return (
-        marshal.dumps(
-            ((every[0], every[-1]), {package: marshal.dumps(tuple(rows), 4) for package, rows in content.items()}), 4
-        ),
-        zlib.compress(marshal.dumps((tuple(every), places), 4), 9),
-    )
-
-
-def packed_numpy_abi(folder: str) -> bytes:
-    """Compile ``numpy_abi.csv``."""
-    return marshal.dumps({row["package"]: (row["last"], row["first"], row["module"]) for row in _rows(folder, NUMPY_TABLE)}, 4)
-
-
-def members(every: list[str], text: str) -> list[str]:
-    """Return the members of runs such as ``2.0..2.4 2.6``; runs of unknown members are left out."""
-    found: list[str] = []
-    for run in text.split():
-        first, _, last = run.partition("..")
-        if first in every and (last or first) in every:
-            found += every[every.index(first) : every.index(last or first) + 1]
-    return found
-
-
-def _tag(source: str) -> str:
-    """The oldest glibc that the platform tags of a wheel name."""
-    tags = source.partition(".whl")[0].rpartition("-")[2].split(".")
-    found = [_TAGS.get(tag.partition("_")[0]) or _named(tag) for tag in tags]
-    return min((each for each in found if each), key=key_of, default="")
-
-
-def _named(tag: str) -> str:
-    parts = tag.split("_")
-    return f"{parts[1]}.{parts[2]}" if parts[0] == "manylinux" and len(parts) > 3 else ""
-
-
-def _rows(folder: str, name: str) -> Iterable[dict[str, str]]:
-    import csv
-
-    path = os.path.join(folder, name)
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)

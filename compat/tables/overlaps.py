@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from compat.model import Distribution
 
 FILE = os.path.join(DATA, "overlaps.bin")
-TABLE = "overlaps.csv"
 _Row = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...], tuple[str, ...], bool, str, int]
 
 
@@ -135,17 +134,3 @@ def _is_among(names: tuple[str, ...], one: Distribution, other: Distribution) ->
 def open_overlaps() -> Overlaps:
     """The shipped table, read once."""
     return Overlaps(read_table(FILE))
-
-
-def packed(folder: str) -> bytes:
-    """Compile the table of a folder."""
-    import csv
-
-    rows: dict[str, list[_Row]] = {}
-    with open(os.path.join(folder, TABLE), encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            runs = tuple((first, last) for first, _, last in (run.partition("..") for run in row["releases"].split()))
-            alike, mixed = (tuple(row[name].split()) for name in ("alike", "mixed"))
-            found = row["file"], runs, alike, mixed, row["part"] == "yes", row["build"], int(row["rank"])
-            rows.setdefault(row["package"], []).append(found)
-    return marshal.dumps({name: tuple(found) for name, found in rows.items()}, 4)

@@ -26,7 +26,7 @@ from packaging.version import Version
 from pypi_simple import DistributionPackage
 
 from compat.index.database import default_path
-from compat.tables.linked import members
+from scripts.pack_wheels import members
 from scripts.refresh.elf import Dynamic, dynamic_of
 from scripts.refresh.index import Index, Release
 from scripts.refresh.libraries import linux

@@ -22,7 +22,8 @@ from pathlib import Path
 from packaging.version import Version
 from pypi_simple import DistributionPackage
 
-from compat.tables.linked import LinkedTable, packed
+from compat.tables.linked import LinkedTable
+from scripts.pack_wheels import packed_linked
 from scripts.refresh.index import Index
 from scripts.refresh.libraries import linux
 from scripts.refresh.linked import TORCH
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     words = parser.parse_args(arguments)
     chosen, index = random.Random(words.seed), Index()
-    table = LinkedTable(packed(str(FACTS))[0])
+    table = LinkedTable(packed_linked(str(FACTS))[0])
     with (FACTS / "linked.csv").open(encoding="utf-8", newline="") as file:
         rows = chosen.sample(list(csv.DictReader(file)), words.rows)
     exported = {series: _exported(index, series) for series in SERIES}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pypi_simple import DistributionPackage
 
-from compat.tables.linked import NUMPY_TABLE
+from scripts.pack_wheels import NUMPY_ABI
 from scripts.refresh.index import Index, Release
 from scripts.refresh.libraries import for_linux
 from scripts.refresh.tables import Row, changed, load, text_of
@@ -52,7 +52,7 @@ _LEAST = 6000
 
 def update(folder: Path, request: Request) -> Update:
     """Return the new text of the table; see :data:`scripts.refresh.updates.Kind`."""
-    rows = load(folder / NUMPY_TABLE, COLUMNS, ("package",))
+    rows = load(folder / NUMPY_ABI, COLUMNS, ("package",))
     wanted = [name for name in MODULES if name in request.packages and not rows.get((name,), {}).get("first")]
     new: dict[tuple[str, ...], Row] = {}
     unread = []
@@ -64,7 +64,7 @@ def update(folder: Path, request: Request) -> Update:
                 new[name,] = found
     known = {key: row for key, row in rows.items() if key in new and row["last"] == new[key]["last"] and row["first"]}
     text = text_of({**rows, **new}.values(), COLUMNS, lambda row: row["package"])
-    return Update({NUMPY_TABLE: text}, tuple(changed(known, new)), tuple(unread))
+    return Update({NUMPY_ABI: text}, tuple(changed(known, new)), tuple(unread))
 
 
 def _of(name: str, request: Request) -> Row | str | None:
@@ -124,7 +124,7 @@ def _compiled_against_1(index: Index, file: DistributionPackage, budget: int) ->
 
 def main(packages: list[str]) -> int:
     """Import both releases of each package next to numpy 2; 1 if the last one works or the first one does not."""
-    rows = load(Path(__file__).resolve().parents[2] / "matrix" / "facts" / NUMPY_TABLE, COLUMNS, ("package",))
+    rows = load(Path(__file__).resolve().parents[2] / "matrix" / "facts" / NUMPY_ABI, COLUMNS, ("package",))
     failures = 0
     for (name,), row in rows.items():
         if packages and name not in packages:

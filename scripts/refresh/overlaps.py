@@ -27,7 +27,7 @@ from pathlib import Path
 from packaging.version import Version
 from pypi_simple import DistributionPackage
 
-from compat.tables.overlaps import TABLE
+from scripts.pack_wheels import OVERLAPS
 from scripts.refresh.index import Index, Release
 from scripts.refresh.libraries import for_linux
 from scripts.refresh.tables import PROVENANCE, Row, changed, load, text_of
@@ -136,7 +136,7 @@ class _Pair:
 
 def update(folder: Path, request: Request) -> Update:
     """Return the new text of the table; see :data:`scripts.refresh.updates.Kind`."""
-    rows = load(folder / TABLE, COLUMNS, ("package", "file"))
+    rows = load(folder / OVERLAPS, COLUMNS, ("package", "file"))
     wanted = [family for family in FAMILIES if set(family) & set(request.packages)]
     new: dict[tuple[str, ...], Row] = {}
     unread: list[str] = []
@@ -152,7 +152,7 @@ def update(folder: Path, request: Request) -> Update:
     known = {key: row for key, row in rows.items() if key[0] in again}
     text = text_of({**{key: row for key, row in rows.items() if key not in known}, **new}.values(), COLUMNS, _order)
     # releases are found by search, so that new ones may move what was read between old ones
-    return Update({TABLE: text}, tuple(changed(known, new, (*PROVENANCE, "releases"))), tuple(unread), received)
+    return Update({OVERLAPS: text}, tuple(changed(known, new, (*PROVENANCE, "releases"))), tuple(unread), received)
 
 
 def _order(row: Row) -> tuple[str, str]:

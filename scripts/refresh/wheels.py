@@ -11,7 +11,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from compat.tables.declared import TABLE
+from scripts.pack_wheels import WHEELS
 from scripts.refresh.index import Index
 from scripts.refresh.metadata import wheels
 from scripts.refresh.tables import Row, changed, load, text_of
@@ -35,7 +35,7 @@ COMPILED = (
 
 def update(folder: Path, request: Request) -> Update:
     """Return the new text of the table; see :data:`scripts.refresh.updates.Kind`."""
-    old = load(folder / TABLE, COLUMNS, ("package", "first"))
+    old = load(folder / WHEELS, COLUMNS, ("package", "first"))
     wanted = [name for name in COMPILED if name in request.packages]
     rows: dict[tuple[str, ...], Row] = {key: row for key, row in old.items() if key[0] not in wanted}
     unread = []
@@ -48,7 +48,7 @@ def update(folder: Path, request: Request) -> Update:
                 rows |= {(name, row["first"]): _as_before(old.get((name, row["first"])), row) for row in found}
     known = {key: row for key, row in old.items() if key in rows and row["last"] == rows[key]["last"]}
     text = text_of(rows.values(), COLUMNS, lambda row: (row["package"], Version(row["first"])))
-    return Update({TABLE: text}, tuple(changed(known, rows)), tuple(unread))
+    return Update({WHEELS: text}, tuple(changed(known, rows)), tuple(unread))
 
 
 def _as_before(old: Row | None, row: Row) -> Row:

@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("remotezip", reason="needs the extra 'maintain'")
 pytest.importorskip("pypi_simple", reason="needs the extra 'maintain'")
 
-from compat.tables.linked import LinkedTable, packed
+from compat.tables.linked import LinkedTable
+from scripts.pack_wheels import packed_linked
 from scripts.refresh import __main__ as program
 from scripts.refresh.elf import dynamic_of
 from scripts.refresh.linked import runs
@@ -124,7 +125,7 @@ def test_the_series_of_torch_that_export_what_a_wheel_asks_for(server: IndexServ
     with (tmp_path / "torch_symbols.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["symbol"]: (row["series"], row["needed_by"]) for row in csv.DictReader(file)}
     assert rows == {CHECK: ("2.8..2.9", "vllm 0.9.0"), OLDER: ("2.7", "")}
-    content, _ = packed(str(tmp_path))
+    content, _ = packed_linked(str(tmp_path))
     table = LinkedTable(content)
     assert [(each.version, each.series, each.tag) for each in table.of("vllm")] == [
         ("0.8.0", None, "2.28"), ("0.9.0", ("2.8", "2.9"), "2.28"),

@@ -8,6 +8,7 @@ import pytest
 
 from compat.tables import declared
 from compat.tables.declared import Run, fits, newest_python, open_wheels
+from scripts.pack_wheels import packed_wheels
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,6 @@ def test_the_newest_python_of_a_system() -> None:
 def test_rows_are_compiled_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "package,first,last,wheels,known,source,date\nx,1.0,1.2,linux:3.8,declared,,\nx,1.3,1.3,linux:3.8..3.9,declared,,\n"
     (tmp_path / "wheels.csv").write_text(rows, encoding="utf-8")
-    content = declared.packed_wheels(str(tmp_path))
+    content = packed_wheels(str(tmp_path))
     monkeypatch.setattr(declared, "read_table", lambda path: content)
     assert open_wheels() == {"x": (Run("1.0", "1.2", "linux:3.8"), Run("1.3", "1.3", "linux:3.8..3.9"))}
