@@ -6,8 +6,7 @@ import os
 
 from compat.machine.hardware import read_hardware
 from compat.machine.interpreter import Target, default_target, read_installed, target_at
-from compat.machine.metadata import OF_SOURCE, apply_detectors, with_module_folder
-from compat.machine.overwritten import with_files
+from compat.machine.metadata import OF_SOURCE, apply_detectors, with_files, with_module_folder
 from compat.machine.system import read_system, relevant_variables
 from compat.model import Distribution, Environment, Workload
 from compat.records import record

@@ -49,7 +49,7 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     The accelerators of ``environment`` are those visible to the job. ``suspects`` limits the checks of published source to
     these packages (``None``: no limit).
     """
-    from compat.checks import builds, guards, installation, optional, requirements
+    from compat.checks import builds, guards, installation, requirements
     from compat.checks import interfaces as surface
     from compat.rules.facts import Facts
     from compat.tables.declared import open_declared
@@ -58,7 +58,7 @@ def derived_findings(environment: Environment, suspects: frozenset[str] | None =
     facts, declared = Facts(environment), open_declared()
     found = [
         *builds.judge(facts), *requirements.judge(facts, declared), *installation.judge_releases(facts, declared),
-        *guards.judge(facts), *optional.judge(facts),
+        *guards.judge(facts), *installation.judge_ignored(facts),
         *(() if suspects is not None and not suspects else surface.judge(facts, suspects)),
     ]  # fmt: skip
     on_machine = environment.accelerators or environment.driver

@@ -15,6 +15,9 @@ from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
 from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import (
+    KINDS,
+    OFFLINE_TRAINING,
+    ONLINE_TRAINING,
     Condition,
     Example,
     FixTemplate,
@@ -26,8 +29,8 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
     Rule,
+    kinds_of,
 )
-from compat.rules.tasks import KINDS, OFFLINE_TRAINING, ONLINE_TRAINING, kinds_of
 from compat.tables.declared import Package, open_declared
 from compat.versions import Key, contains, key_of, ranges_of
 

@@ -16,7 +16,7 @@ from compat.checks.torch_build import (
 )
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
-from compat.rules.tasks import OFFLINE_TRAINING, kinds_of
+from compat.rules.rule import OFFLINE_TRAINING, kinds_of
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
 from compat.versions import key_of
 

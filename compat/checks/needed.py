@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from compat.model import Environment, Workload
 from compat.rules.facts import ADAPTER_TASKS, Facts
-from compat.rules.tasks import LLM_TRAINING, TRAINING, kinds_of
+from compat.rules.rule import LLM_TRAINING, TRAINING, kinds_of
 from compat.tables.declared import open_declared
 from compat.versions import is_final, key_of
 

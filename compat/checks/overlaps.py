@@ -3,7 +3,7 @@
 What was installed last is imported, and uninstalling one distribution takes files of the other away. That alone is a remark:
 many environments have two such packages and work. It is a warning where the wrong one has an effect: a release that another
 package does not accept, a build for the CPU on a machine with a GPU, a library of CUDA in two releases, files of builds that do
-not work together. In installed environments the files say which one is there (``compat.machine.overwritten``).
+not work together. In installed environments the files say which one is there (``compat.machine.metadata``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from compat.checks.overlap_fixes import asked_for, cuda_of_torch, fixes_of
 from compat.model import Distribution, Finding, Fix
 from compat.rules.facts import ABSENT
-from compat.rules.tasks import TRAINING, kinds_of
+from compat.rules.rule import TRAINING, kinds_of
 from compat.tables.overlaps import Group, open_overlaps
 from compat.versions import contains, key_of, ranges_of
 

@@ -13,7 +13,7 @@ from compat.checks.guards import ENGINES
 from compat.model import Environment, Finding, Workload
 from compat.records import replace
 from compat.rules.facts import ADAPTER_TASKS
-from compat.rules.tasks import LLM_TRAINING, TRAINING, kinds_of
+from compat.rules.rule import LLM_TRAINING, TRAINING, kinds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
     Rule,
+    kinds_of,
 )
-from compat.rules.tasks import kinds_of
 from compat.rules.unknown import completions, of_conditions
 from compat.versions import contains, key_of, ranges_of
 

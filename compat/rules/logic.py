@@ -21,8 +21,8 @@ from compat.rules.rule import (
     InRange,
     InstalledFrom,
     IsOneOf,
+    kinds_of,
 )
-from compat.rules.tasks import kinds_of
 from compat.versions import EVERY, Ranges, contains, intersect, key_of, ranges_of
 
 TYPE_CHECKING = False

@@ -14,6 +14,7 @@ from compat.records import cached
 from compat.rules.facts import ABSENT, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.logic import by_root, holds
 from compat.rules.rule import (
+    KINDS,
     AnyOf,
     Condition,
     HasCode,
@@ -25,7 +26,6 @@ from compat.rules.rule import (
     InstalledFrom,
     IsOneOf,
 )
-from compat.rules.tasks import KINDS
 from compat.versions import EVERY, Ranges, contains, key_of, ranges_of
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compat.api.targets import _tasks
-from compat.rules.tasks import KINDS
+from compat.rules.rule import KINDS
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 cannot read TOML")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compat.checks import check_environment, optional
+from compat.checks import check_environment, installation
 from compat.model import Distribution, Environment, Finding, Workload
 from compat.rules.compiled import open_matrix
 from compat.rules.facts import Facts
@@ -57,18 +57,20 @@ def test_an_accelerate_that_transformers_ignores(
     others: tuple[str, ...], workload: Workload | None, severity: str | None
 ) -> None:
     known = environment("transformers==4.46.3", "accelerate==0.21.0", *others, workload=workload)
-    findings = list(optional.judge(Facts(known)))
+    findings = list(installation.judge_ignored(Facts(known)))
     assert [each.severity for each in findings] == ([] if severity is None else [severity])
     assert all([fix.spec for fix in each.fixes] == [">=0.26.0"] for each in findings)
 
 
 def test_a_release_that_it_accepts_is_none() -> None:
     for accelerate in ("0.26.0", "1.9.0"):
-        assert not list(optional.judge(Facts(environment("transformers==4.46.3", f"accelerate=={accelerate}", "trl==0.12.2"))))
+        assert not list(
+            installation.judge_ignored(Facts(environment("transformers==4.46.3", f"accelerate=={accelerate}", "trl==0.12.2")))
+        )
 
 
 def test_bitsandbytes_matters_to_jobs_that_quantize() -> None:
     copies = ("transformers==5.0.0", "accelerate==1.2.0", "bitsandbytes==0.45.0")
-    assert not list(optional.judge(Facts(environment(*copies, workload=Workload(task="sft")))))
-    (finding,) = optional.judge(Facts(environment(*copies, workload=Workload(task="sft", quantization="4bit"))))
+    assert not list(installation.judge_ignored(Facts(environment(*copies, workload=Workload(task="sft")))))
+    (finding,) = installation.judge_ignored(Facts(environment(*copies, workload=Workload(task="sft", quantization="4bit"))))
     assert finding.rule == "ignored-transformers-bitsandbytes"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compat.machine.interpreter import read_installed, target_at
-from compat.machine.overwritten import with_files
+from compat.machine.metadata import with_files
 
 PYTHON = {"cv2/__init__.py": b"one", "cv2/config.py": b"GUI = True", "cv2/cv2.abi3.so": b"\x7fELF" * 9}
 HEADLESS = {"cv2/__init__.py": b"two", "cv2/config.py": b"GUI = False", "cv2/cv2.abi3.so": b"\x7fELF" * 7}

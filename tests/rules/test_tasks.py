@@ -10,7 +10,7 @@ from compat.formats.described import parse_described
 from compat.rules.evaluate import verdict_of
 from compat.rules.facts import Facts
 from compat.rules.loader import rule_of
-from compat.rules.tasks import KINDS, TRAINING, kinds_of
+from compat.rules.rule import KINDS, TRAINING, kinds_of
 from compat.rules.unknown import OTHER
 from compat.workload.trainers import TASKS
 from compat.workload.vocabulary import VOCABULARY
