@@ -36,6 +36,8 @@ from compat.versions import Key, contains, key_of, ranges_of
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
 """Launchers that start any number of processes, each with one GPU."""
+_TAKE_FLASH_ATTN = frozenset(("transformer-engine",))
+"""Packages whose own attention takes flash-attn wherever it is installed."""
 _ENGINES = {"vllm", "sglang", "lmdeploy"}
 """Servers that use several GPUs for one model, or for a replica each."""
 _MOST_TASKS = 4
@@ -126,7 +128,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
         yield f"tools such as verl train without trl's trainers: exempt {OWN_TRAINER}, or {WITHOUT_TRL} if trl fails to load"
     uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
-    if _is_about(rule, {"flash-attn"}) and not uses and not loads:
+    if _is_about(rule, {"flash-attn"}) and not uses and not loads and not _is_about(rule, _TAKE_FLASH_ATTN):
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
     yield from _elsewhere(rule)
 

@@ -84,7 +84,10 @@ _PLATFORMS = {
 }  # fmt: skip
 """Relative frequency of the platforms that jobs run on; the others are rare."""
 _RARE_PLATFORM = 0.1
-_AMD, _SEVERAL = 0.1, 0.45
+_AMD, _NVIDIA, _SEVERAL = 0.1, 0.7, 0.45
+"""How likely GPUs that nobody named are AMD's, are NVIDIA's, are several."""
+_OF_AMD = {"HIP_VISIBLE_DEVICES": 0.9, "HSA_OVERRIDE_GFX_VERSION": 0.9, "ROCR_VISIBLE_DEVICES": 0.5}
+"""Variables that are set for AMD's GPUs; Slurm sets the last one for those of others as well."""
 _TASKS = {
     "train": 0.5, "inference": 0.5, "serve": 0.5, "import": 0.5,
     "sft": 0.45, "lora": 0.4, "grpo": 0.3, "qlora": 0.3, "dpo": 0.2, **dict.fromkeys(KINDS, 0.5),
@@ -161,7 +164,7 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
     if isinstance(condition, HasVariable):
         return _FACTS["variables"]
     if isinstance(condition, HasDevices):
-        return _of_devices(condition)
+        return _of_devices(condition, facts)
     if isinstance(condition, InRange) and condition.path == "python":
         fitting = (often for python, often in _PYTHONS.items() if contains(condition.ranges, key_of(f"{python}.9")))
         return sum(fitting) / sum(_PYTHONS.values())
@@ -179,12 +182,13 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
     return sum(_of_release(copy, condition.ranges, facts) for copy in copies) / len(copies)
 
 
-def _of_devices(wanted: HasDevices) -> float:
+def _of_devices(wanted: HasDevices, facts: Facts) -> float:
     if wanted.gfx is not None or (wanted.vendors is not None and "nvidia" not in wanted.vendors):
-        return _AMD
-    plain = (wanted.capability, wanted.names, wanted.memory_mib) == (None, None, None)
-    several = plain and not contains(wanted.count, number_key(1))
-    return _SEVERAL if several else _FACTS["accelerators"]
+        told = [often for name, often in _OF_AMD.items() if facts.variable(name)[1]]
+        return max(told, default=_AMD) * (_FACTS["accelerators"] if told and wanted.gfx is not None else 1)
+    if (wanted.capability, wanted.names, wanted.memory_mib) != (None, None, None):
+        return _FACTS["accelerators"]
+    return _NVIDIA if contains(wanted.count, number_key(1)) else _SEVERAL
 
 
 def _of_release(copy: Distribution, bad: Ranges, facts: Facts) -> float:

@@ -34,6 +34,7 @@ _BF16_BY_DEFAULT = tuple(f"trl.{name}Config" for name in ("SFT", "GRPO", "DPO", 
 """Configurations of trl that turn bf16 on where they are given none of these arguments."""
 _NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Peft", "Dataset", "Pipeline")
 _REWARDS = ("SequenceClassification", "RewardModel", "TokenClassification")
+_EMPTY_WEIGHTS = ("accelerate.init_empty_weights", "accelerate.big_modeling.init_empty_weights")
 _PADDINGS = ("longest", "max_length")
 """Values of ``padding`` that make a tokenizer pad several texts."""
 _WITH_CHOICES = frozenset((
@@ -90,6 +91,8 @@ class Calls:
             self._class(node, visit)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
             self._assignment(node.targets[0], node.value, visit)
+        elif isinstance(node, ast.With):
+            self._context(node, visit)
 
     def finish(self) -> None:
         """Record the facts that depend on the whole script."""
@@ -128,6 +131,16 @@ class Calls:
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
                 value = self._default(line.value, visit)
                 apply_option(self._draft, line.target.id, value, self._origin(line.lineno), tentative=visit.conditional)
+
+    def _context(self, node: ast.With, visit: Visit) -> None:
+        """``with init_empty_weights(): model = SOMETHING.from_pretrained(NAME)``."""
+        entered = (each.context_expr for each in node.items)
+        if not any(isinstance(each, ast.Call) and self._names.dotted(each.func) in _EMPTY_WEIGHTS for each in entered):
+            return
+        for call in (each.func for line in node.body for each in ast.walk(line) if isinstance(each, ast.Call)):
+            owner = (self._names.dotted(call) or "").rpartition(".")[0]
+            if isinstance(call, ast.Attribute) and call.attr == "from_pretrained" and not owner.endswith(_NO_MODEL):
+                self._draft.on("empty-weights", self._origin(call.lineno), tentative=visit.conditional)
 
     def _default(self, value: ast.expr, visit: Visit) -> object:
         """Return a field's default, including one written as ``field(default=…)``."""

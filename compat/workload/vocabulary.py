@@ -32,7 +32,8 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "own-trainer", "without-trl",
-                 "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations"),
+                 "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations",
+                 "empty-weights"),
 }  # fmt: skip
 """The words known for each key of a workload. The features are those that rules ask for."""
 

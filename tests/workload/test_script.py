@@ -405,6 +405,20 @@ def test_modules_that_are_added_after_the_engine_wraps_the_model(script: Path, t
 
 
 @pytest.mark.parametrize(
+    ("call", "inside"),
+    [
+        ("AutoModelForCausalLM.from_pretrained(name)", True),
+        ("AutoModelForCausalLM.from_config(config)", False),
+        ("AutoTokenizer.from_pretrained(name)", False),
+    ],
+)
+def test_models_loaded_without_weights(script: Path, call: str, inside: bool) -> None:
+    imports = "from accelerate import init_empty_weights\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n"
+    found = read(script, f"{imports}with init_empty_weights():\n    thing = {call}\n")
+    assert ("empty-weights" in (found.workload.features or ())) is inside
+
+
+@pytest.mark.parametrize(
     ("configuration", "feature"),
     [
         ("PrefixTuningConfig", "prefix-tuning"),
