@@ -61,7 +61,7 @@ def _torch(stack: Stack, branch: int) -> Iterator[Finding]:
     certain = not missing
     older = sorted((each for each in known if (stack.tables.floor(each) or 0) <= branch), reverse=True)
     release = stack.release
-    fixes = [torch_for(release, each, f"the build for CUDA {each}") for each in older[:1]]
+    fixes = [torch_for(release, each, f"the build for CUDA {each}", stack.beside()) for each in older[:1]]
     fixes.append(Fix(kind="driver", spec=f">={floor}", text=f"install a driver of branch {floor} or newer"))
     if not older:
         fixes += _older_release(stack, branch)

@@ -59,8 +59,10 @@ def in_project(finding: Finding, kind: str, of_conda: Mapping[str, str]) -> Find
 
 def _by(tool: Format, fix: Fix, of_conda: Mapping[str, str]) -> Fix:
     what, _, url = (fix.command or "").removeprefix("pip install ").partition(" --index-url ")
-    if what == fix.command or not (what[:1] == what[-1:] == '"' and what.count('"') == 2) or " " in url:
-        return fix  # it does not add one requirement to what there is, and nothing else
+    parts = what.count('" "') + 1
+    single = what[:1] == what[-1:] == '"' and what.count('"') == 2 * parts and (parts == 1 or url)
+    if what == fix.command or not single or " " in url:
+        return fix  # it does not add one requirement (or builds from one index) to what there is, and nothing else
     conda = of_conda.get(fix.package or "")
     if conda is not None and tool.add_conda is not None:
         # conda has neither the builds of an index nor those of a commit

@@ -97,7 +97,7 @@ def _other_torch(stack: Stack, device: Accelerator) -> Iterator[Fix]:
         yield Fix("source-install", "torch", "", "NVIDIA's wheel for the JetPack release of this Jetson")
     for build in sorted(stack.builds(), key=lambda each: each.cuda, reverse=True):
         if build.cuda and _runs(stack, device, build):
-            yield torch_for(release, build.cuda, f"the build for CUDA {build.cuda}")
+            yield torch_for(release, build.cuda, f"the build for CUDA {build.cuda}", stack.beside())
             break
     here = key_of(release)
     serving = [
@@ -132,9 +132,9 @@ def _no_gpu_build(stack: Stack) -> Iterator[Finding]:
     release = stack.release or ""
     serving = (build for build in stack.builds() if build.cuda and not (gpus and _runs(stack, gpus[0], build) is False))
     builds = sorted((build.cuda for build in serving), reverse=True)
-    fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}") for cuda in builds[:2]]
+    fixes = [torch_for(release, cuda, f"the build for CUDA {cuda}", stack.beside()) for cuda in builds[:2]]
     if gpus and gpus[0].gfx:
-        fixes = [rocm_build(stack.tables, release)]
+        fixes = [rocm_build(stack.tables, release, stack.beside())]
     elif not fixes and gpus:  # the oldest releases for aarch64 are published for the CPU alone
         fixes = list(_other_torch(stack, gpus[0]))
     what = device_name(gpus[0]) if gpus else f"{compiled[0].name}"

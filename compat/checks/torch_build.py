@@ -10,6 +10,8 @@ from compat.versions import is_version, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from compat.tables.builds import CodeTables, ExtensionBuild, TorchBuild
 
 
@@ -59,6 +61,11 @@ class Stack:
             return None
         copy: Distribution = found[0]  # type: ignore[assignment]
         return copy if copy.version is not None and is_version(copy.version) else None
+
+    def beside(self) -> tuple[Distribution, ...]:
+        """The copies of torchvision and torchaudio from an index, which have to be builds for the CUDA of torch."""
+        copies = filter(None, map(self.one, ("torchvision", "torchaudio")))
+        return tuple(copy for copy in copies if copy.source is None or copy.source.kind == "index")
 
     def builds(self) -> tuple[TorchBuild, ...]:
         """The builds of this torch for this machine."""
@@ -200,11 +207,12 @@ def cuda_of(label: str) -> str | None:
     return None
 
 
-def torch_for(release: str | None, cuda: str, text: str) -> Fix:
-    """The same release of torch, built for another CUDA, from torch's own index."""
+def torch_for(release: str | None, cuda: str, text: str, beside: Iterable[Distribution] = ()) -> Fix:
+    """The same release of torch, built for another CUDA, from torch's own index, with the builds of what is ``beside`` it."""
     label = label_of(cuda)
     spec = f"=={release}+{label}"
-    return Fix("source-install", "torch", spec, text, f'pip install "torch{spec}" --index-url {INDEX}/{label}')
+    others = "".join(f' "{copy.name}=={public_version(copy.version or "")}+{label}"' for copy in beside)
+    return Fix("source-install", "torch", spec, text, f'pip install "torch{spec}"{others} --index-url {INDEX}/{label}')
 
 
 def for_another_torch(stack: Stack, copy: Distribution, built: str, here: str) -> Finding:

@@ -9,14 +9,14 @@ of their newest architecture. A build for ROCm has code for some AMD GPUs (gfx t
 from __future__ import annotations
 
 from compat.checks.fix_commands import by_pip
-from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, torch_for
+from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, public_version, torch_for
 from compat.model import Distribution, Finding, Fix
 from compat.tables.linked import series_of
 from compat.versions import contains, key_of, ranges_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from compat.tables.builds import CodeTables, TorchBuild
 
@@ -206,9 +206,9 @@ def _other_vendor(stack: Stack) -> Iterator[Finding]:
         facts=("accelerators", "build"),
         missing=() if certain else ("build",),
         unknown=() if certain else ("build.torch",),
-        fixes=(rocm_build(stack.tables, stack.release),)
+        fixes=(rocm_build(stack.tables, stack.release, stack.beside()),)
         if built == "nvidia"
-        else tuple(torch_for(stack.release, each, f"the build for CUDA {each}") for each in builds[:1]),
+        else tuple(torch_for(stack.release, each, f"the build for CUDA {each}", stack.beside()) for each in builds[:1]),
         evidence=("https://pytorch.org/get-started/locally/",),
         here=f"torch {stack.torch.version}, {device}",
     )
@@ -242,16 +242,18 @@ def _extensions_for_cuda(stack: Stack) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def rocm_build(tables: CodeTables, release: str | None) -> Fix:
-    """The same release of torch, built for ROCm; the newest build if none is known of this release.
+def rocm_build(tables: CodeTables, release: str | None, beside: Iterable[Distribution] = ()) -> Fix:
+    """The same release of torch, built for ROCm, with what is ``beside`` it; the newest build if none is known of this release.
 
     pip keeps the build that is there unless the label of another one, or force, is given.
     """
     rocm = tables.rocm_of.get(series_of(release or ""))
     if rocm is None:
-        command = f"pip install --force-reinstall torch --index-url {newest_rocm_index(tables)}"
+        names = " ".join(("torch", *(copy.name for copy in beside)))
+        command = f"pip install --force-reinstall {names} --index-url {newest_rocm_index(tables)}"
         return Fix("source-install", "torch", "", "the newest build for ROCm, from torch's own index", command)
-    command = f'pip install "torch=={release}+rocm{rocm}" --index-url {INDEX}/rocm{rocm}'
+    others = "".join(f' "{copy.name}=={public_version(copy.version or "")}+rocm{rocm}"' for copy in beside)
+    command = f'pip install "torch=={release}+rocm{rocm}"{others} --index-url {INDEX}/rocm{rocm}'
     return Fix("source-install", "torch", "", "the build for ROCm, from torch's own index", command)
 
 

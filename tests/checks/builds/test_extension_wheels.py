@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compat.checks import builds
-from compat.model import Distribution, Environment, Source
+from compat.checks.fix_commands import in_project
+from compat.model import Distribution, Environment, Finding, Fix, Source
+from compat.records import replace
 from compat.rules.facts import Facts
 from tests.checks.builds.test_builds import found
 
@@ -54,3 +56,27 @@ def test_an_extension_without_a_wheel_for_the_torch(torch: str, flash: str, sour
     assert (finding is not None) is bool(spec)
     if finding is not None:
         assert (finding.verdict, finding.unknown, finding.fixes[0].spec) == ("possible", ("build.flash-attn",), spec)
+
+
+def test_what_is_built_with_torch_moves_with_its_build() -> None:
+    """torchvision for another CUDA does not load beside it; of what is not from an index, nothing is said."""
+    vision = Distribution("torchvision", "0.21.0")
+    audio = Distribution("torchaudio", "2.6.0+cu124", source=Source("conda"))
+    copies = (Distribution("torch", "2.6.0+cu124"), vision, audio)
+    findings = list(builds.judge(Facts(Environment(os="linux", driver="515.65", distributions=copies))))
+    (fix, *_) = next(each for each in findings if each.rule == "build-torch-driver").fixes
+    assert fix.command == (
+        'pip install "torch==2.6.0+cu118" "torchvision==0.21.0+cu118" --index-url https://download.pytorch.org/whl/cu118'
+    )
+
+
+def test_the_command_of_a_project_adds_builds_from_one_index_together() -> None:
+    command = 'pip install "torch==2.6.0+cu118" "torchvision==0.21.0+cu118" --index-url https://index.example/cu118'
+    fix = Fix("source-install", "torch", "==2.6.0+cu118", "", command)
+    finding = Finding(
+        rule="a", origin="build", effect="crash", title="", why="", packages={}, facts=(), fixes=(fix,), evidence=()
+    )
+    (moved,) = in_project(finding, "uv.lock", {}).fixes
+    assert moved.command == 'uv add "torch==2.6.0+cu118" "torchvision==0.21.0+cu118" --index https://index.example/cu118'
+    two = replace(finding, fixes=(replace(fix, command='pip install "a>=1" "b>=1"'),))
+    assert in_project(two, "uv.lock", {}) == two
