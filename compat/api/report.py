@@ -12,7 +12,7 @@ from compat.records import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from compat.api.commands import Options
     from compat.api.inputs import Subject
@@ -367,12 +367,16 @@ def requested_of(target: Target | None, options: Options) -> Requested:
     return Requested(named("extras"), named("groups"), environment[-1] if environment else None, declared)
 
 
-def _distinct(findings: Iterable[Finding]) -> list[Finding]:
+def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Deduplicate findings; a finding shared by several parts of a file lists the names of all of them."""
     found: dict[str, Finding] = {}
+    count: dict[str, int] = {}
+    for finding in findings:
+        count[finding.rule] = count.get(finding.rule, 0) + 1
     for finding in findings:
         alone = len(finding.selections) == 1
-        key = repr(replace(finding, selections=()) if alone else finding)
+        # most are the only one of their rule, and writing a finding out takes as long as to judge one
+        key = finding.rule if count[finding.rule] == 1 else repr(replace(finding, selections=()) if alone else finding)
         before = found.setdefault(key, finding)
         if before.selections and alone and finding.selections[0] not in before.selections:
             found[key] = replace(before, selections=(*before.selections, *finding.selections))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.model import Distribution, Environment, Finding, Fix
 from compat.records import record, replace
 from compat.rules.facts import Facts, device_counts
-from compat.rules.logic import asked_twice, conjunction, disjunction, holds, paths
+from compat.rules.logic import asked_twice, conjunction, holds, paths
 from compat.rules.rule import (
     OF_PACKAGES,
     AnyOf,
@@ -77,7 +77,7 @@ def errors_about(names: Iterable[str], facts: Facts, matrix: Matrix) -> list[fro
     return [
         frozenset(packages_of(rule, facts)) for rule in map(matrix.rule, _errors_about(names, facts, matrix))
         if not (rule.effect == "install" and _installed(rule, facts))
-        and _kleene(rule, facts.presuming(defaults_of(rule, facts))) and severity_of(rule, facts) == "error"
+        and _evaluated(rule, facts.presuming(defaults_of(rule, facts)))[0] and severity_of(rule, facts) == "error"
     ]  # fmt: skip
 
 
@@ -167,13 +167,12 @@ def verdict_of(rule: Rule, facts: Facts) -> Verdict:
     if any(holds(each, facts) is False for each in rule.packages):
         return CLEAR  # most rules end here; a default never replaces a known fact
     facts = facts.presuming(defaults_of(rule, facts))
-    answer = _kleene(rule, facts)
+    answer, unsettled = _evaluated(rule, facts)
     if answer is not None:
         return HIT if answer else CLEAR
-    unsettled = _undecided(rule, facts)
     found: set[bool | None] = set()
     for completed in completions(unsettled, facts) if asked_twice(unsettled) else ():
-        found.add(_kleene(rule, completed))
+        found.add(_evaluated(rule, completed)[0])
         if None in found or len(found) > 1:
             break
     if found == {True}:
@@ -198,12 +197,26 @@ def defaults_of(rule: Rule, facts: Facts) -> tuple[tuple[str, object], ...]:
     return rule.presume
 
 
-def _kleene(rule: Rule, facts: Facts) -> bool | None:
-    required = conjunction(holds(each, facts) for each in (*rule.packages, *rule.when))
-    if required is False:
-        return False
-    exempt = disjunction(conjunction(exempts(each, facts) for each in group) for group in rule.unless)
-    return conjunction((required, None if exempt is None else not exempt))
+def _evaluated(rule: Rule, facts: Facts) -> tuple[bool | None, list[Condition]]:
+    """Whether a rule holds in Kleene's logic, and if that is not decided, the conditions on which it depends."""
+    unsettled: list[Condition] = []
+    for each in (*rule.packages, *rule.when):
+        state = holds(each, facts)
+        if state is False:
+            return False, []
+        if state is None:
+            unsettled.append(each)
+    for group in rule.unless:
+        states = []
+        for each in group:
+            states.append(exempts(each, facts))
+            if states[-1] is False:
+                break
+        else:
+            if None not in states:
+                return False, []
+            unsettled += [each for each, state in zip(group, states) if state is None]
+    return (None if unsettled else True), unsettled
 
 
 _WITHOUT_A_JOB = frozenset(("build", "import", "install"))
@@ -225,16 +238,6 @@ def exempts(condition: Condition, facts: Facts) -> bool | None:
     if not isinstance(condition, OF_PACKAGES) or facts.package(condition.name) is not None:
         return None
     return None if isinstance(condition, HasPackage) and condition.how == "absent" else False
-
-
-def _undecided(rule: Rule, facts: Facts) -> list[Condition]:
-    """The conditions on which the verdict still depends."""
-    unsettled = [each for each in (*rule.packages, *rule.when) if holds(each, facts) is None]
-    for group in rule.unless:
-        states = [exempts(each, facts) for each in group]
-        if False not in states:
-            unsettled += [each for each, state in zip(group, states) if state is None]
-    return unsettled
 
 
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:

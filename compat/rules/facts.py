@@ -175,7 +175,7 @@ class Facts:
 
     def package(self, name: str) -> list[Distribution] | str | None:
         """A distribution's copies; :data:`ABSENT` if it is known not to be installed, ``None`` if that is unknown."""
-        if f"distributions.{name}" in self._given:
+        if self._given and f"distributions.{name}" in self._given:
             given: list[Distribution] | str = self._given[f"distributions.{name}"]
             return given
         found = self._packages.get(name)
@@ -240,7 +240,7 @@ class Facts:
 
     def variable(self, name: str) -> tuple[bool, str | None]:
         """Return (whether the variable is known, its value or ``None`` if it is not set)."""
-        if f"variables.{name}" in self._given:
+        if self._given and f"variables.{name}" in self._given:
             return True, self._given[f"variables.{name}"]
         variables = self.environment.variables
         if variables is not None and not variables.get(name) and name in OFFLINE_ALIASES:
