@@ -143,6 +143,7 @@ class Flavours:
             first = min(map(key_of, self._tables.torch))
             old = frozenset(each.version for each in torches if key_of(each.version) < first)
             yield Forbidden((("torch", old - {self._now("torch")}),), _UNKNOWN_CODE, "")
+            yield from self._of_unknown_code(known)
         if self._processors:
             default = frozenset(each.version for each in torches if each.source is None and each.version != self._now("torch"))
             yield Forbidden((("torch", default),), _NO_GPU, WARNINGS)
@@ -152,6 +153,15 @@ class Flavours:
                 others = frozenset(each.version for each in known.get(name, ()) if self._is(each, label))
                 yield from self._apart("torch", mine, name, others, known)
                 yield from self._apart(name, others, "torch", mine, known)
+
+    def _of_unknown_code(self, known: Mapping[str, tuple[Release, ...]]) -> Iterator[Forbidden]:
+        """The releases of extensions before the first whose code is known: that nothing is found about them says nothing."""
+        for name in sorted(self._tables.extensions & known.keys()):
+            first = min(map(key_of, self._tables.extension(name)), default=None)
+            old = frozenset(each.version for each in known[name] if first is not None and key_of(each.version) < first)
+            if old := old - {self._now(name)}:
+                why = Statement("finding", f"it is unknown which GPUs such old {name} releases have code for")
+                yield Forbidden(((name, old),), why, "")
 
     def _apart(
         self, one: str, mine: frozenset[str], other: str, same: frozenset[str], known: Mapping[str, tuple[Release, ...]]

@@ -102,6 +102,16 @@ def test_for_an_amd_gpu_there_is_the_build_for_rocm() -> None:
             assert versions(found, "torch", "2.7.1") == []
 
 
+def test_an_old_release_of_an_extension_whose_code_is_unknown_fixes_nothing() -> None:
+    """vLLM 0.2.0 is the first of which the code is known, and the installed one may stay."""
+    old = tuple(Release("vllm", each) for each in ("0.1.0", "0.1.7", "0.2.0", "0.10.2"))
+    with flavours(GPU, {"vllm": "0.1.0"}) as found:
+        kept = [each.together for each in found.forbidden({"vllm": old}) if dict(each.together).keys() == {"vllm"}]
+    assert kept == [(("vllm", frozenset({"0.1.7"})),)]
+    with flavours(Environment(os="linux"), {}) as found:
+        assert list(found.forbidden({"vllm": old})) == []
+
+
 def test_what_a_build_needs_is_what_its_index_says() -> None:
     with IndexServer(VENDOR, root="cu128") as vendor, flavours(GPU, {}, vendor.url.removesuffix("/cu128")) as found:
         needs = found.needs(Release("torch", "2.7.1+cu128"))
