@@ -9,8 +9,8 @@ from functools import partial
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
 from compat.checks.choices import is_union
 from compat.checks.ranges import is_nightly, newest_on_its_index
+from compat.checks.selections import names_other_index
 from compat.checks.torch_build import replaced_image_of
-from compat.checks.unresolvable import names_other_index
 from compat.index import Index
 from compat.index.metadata import File
 from compat.model import EMPTY, Distribution, Environment, Finding, Source, normalized, of_no_index

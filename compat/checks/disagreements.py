@@ -1,4 +1,5 @@
-"""Listed releases that cannot be installed together: they require releases of another package that is not listed.
+"""Listed releases that cannot be installed, alone or together: they pin what has no file for the target, or require releases of
+another package that is not listed.
 
 vllm 0.11.0 pins compressed-tensors 0.11.0, and llmcompressor 0.8.0 pins 0.12.1: whichever is installed, one of them runs with
 a release that it does not accept. What a listed release pins counts with its own requirements.
@@ -6,20 +7,28 @@ a release that it does not accept. What a listed release pins counts with its ow
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import upgrade_to
+from compat.checks.implied_releases import WITH_REQUIREMENTS, pinned_by
 from compat.checks.requirements import SPECIFICATION, applies
 from compat.model import Distribution, Environment, Finding, Fix, is_release
-from compat.records import record
-from compat.versions import Ranges, contains, intersect, key_of
+from compat.records import record, replace
+from compat.rules.facts import Facts
+from compat.versions import Ranges, contains, intersect, is_final, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
+    from compat.checks.implied_releases import Implied
     from compat.tables.declared import Declared
 
 
 _MOST_DAYS = 365
 """The maximum number of days between a release and the one proposed in its place."""
+
+
+_WITHOUT_FILE = ("wheels-", "python-")
+"""How the rules begin that say that a release has no file for a Python or a system."""
 
 
 @record(frozen=True)
@@ -33,16 +42,19 @@ class Wanted:
 
 
 def judge(
-    environment: Environment, pinned: Iterable[tuple[str, Distribution]], found: Collection[Finding], declared: Declared
+    environment: Environment, pinned: Mapping[str, Implied], found: Collection[Finding], declared: Declared
 ) -> Iterator[Finding]:
     """Yield a finding for each two listed releases that require different releases of a package that is not listed.
 
-    ``pinned`` are the releases that listed ones pin, each with the name of the listed one. Two packages of which ``found`` says
+    ``pinned`` are the releases that listed ones pin. Two packages of which ``found`` says
     already that they do not go together are left out.
     """
     listed = {copy.name: copy for copy in environment.distributions or ()}
     asking = [(copy, copy) for copy in listed.values() if copy.version is not None and is_release(copy) and not _given(copy)]
-    asking += [(listed[root], copy) for root, copy in pinned if root in listed and not _given(listed[root])]
+    asking += [
+        (listed[each.root], Distribution(each.name, each.version)) for each in pinned.values()
+        if each.root in listed and not _given(listed[each.root])
+    ]  # fmt: skip
     wanted: dict[str, list[Wanted]] = {}
     for by, copy in asking:
         for name, each in _required(by, copy, environment, declared):
@@ -59,7 +71,7 @@ def judge(
 
 def _given(copy: Distribution) -> bool:
     """Whether it comes with what it requires, or states requirements of its own."""
-    return copy.source is not None and copy.source.kind in ("conda", "image")
+    return copy.source is not None and copy.source.kind in WITH_REQUIREMENTS
 
 
 def _required(
@@ -136,3 +148,48 @@ def _fixes(name: str, one: Wanted, other: Wanted, declared: Declared) -> list[Fi
             spec = f">={nearest}" if newer else f"<={nearest}"
             found.append((abs(days), Fix("upgrade" if newer else "downgrade", copy.name, spec, text, command)))
     return [fix for _, fix in sorted(found, key=lambda each: each[0])]
+
+
+def without_files(
+    environment: Environment, pinned: Mapping[str, Implied], found: Collection[Finding], declared: Declared
+) -> Iterator[Finding]:
+    """Yield the pins of listed releases to releases without a file for this Python and system.
+
+    Those that have none themselves, by ``found``, are left out.
+    """
+    from compat.checks.installation import judge_releases
+
+    listed = {copy.name: copy for copy in environment.distributions or ()}
+    reported = {name for each in found if each.rule.startswith(_WITHOUT_FILE) for name in each.packages}
+    for each in pinned.values():
+        root = listed.get(each.root)
+        if root is None or _given(root) or each.root in reported:
+            continue
+        alone = replace(environment, distributions=(Distribution(each.name, each.version),))
+        for finding in judge_releases(Facts(alone), declared):
+            if finding.rule.startswith(_WITHOUT_FILE):
+                reported.add(each.root)
+                fixes = (*_with_files(root, each, alone, declared), *(fix for fix in finding.fixes if fix.package is None))
+                yield replace(
+                    finding, packages={root.name: root.version, each.name: None}, fixes=fixes,
+                    here=f"{each.name} {each.version}, which {root.name} {root.version} requires",
+                )  # fmt: skip
+
+
+def _with_files(root: Distribution, pin: Implied, alone: Environment, declared: Declared) -> Iterator[Fix]:
+    """Yield the next release of a listed distribution whose pin of another one has a file for this Python and system."""
+    package, pinned = declared.package(root.name), declared.package(pin.name)
+    place = None if package is None else package.place(root.version or "")
+    if package is None or pinned is None or place is None:
+        return
+    for version in package.versions[place + 1 :]:
+        if not is_final(key_of(version)):
+            continue
+        wanted = next((each for each in pinned_by(root.name, version, alone, declared) if each.name == pin.name), None)
+        release = None if wanted is None else pinned.published(wanted.version)
+        offered = package.published(version)
+        if offered is None or release is None or not (offered.is_offered(alone.python) and release.supports(alone.python)):
+            continue
+        if release.has_files_for(alone.os, alone.python, alone.machine):
+            yield upgrade_to(root.name, version, f"the next release, whose {pin.name} has a wheel for it")
+            return

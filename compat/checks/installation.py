@@ -6,12 +6,13 @@ from compat.checks.fix_commands import by_pip, downgrade_to, upgrade_to
 from compat.checks.guards import ENGINES
 from compat.interfaces.at_once import least_available
 from compat.model import Distribution, Environment, Finding, Fix, is_release
-from compat.tables.declared import Declared, Package, Published, newest_python
+from compat.records import replace
+from compat.tables.declared import Declared, Package, Published, fits, newest_python, open_wheels
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from compat.rules.facts import Facts
 
@@ -136,6 +137,7 @@ def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
     Only those of :func:`uncompiled` are errors.
     """
     yield from uncompiled(facts.environment.distributions or ())
+    yield from of_further_packages(facts.environment)
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue
@@ -203,48 +205,102 @@ def _python(copy: Distribution, release: Published, package: Package, environmen
 
 
 def _wheels(copy: Distribution, release: Published, package: Package, environment: Environment) -> Iterator[Finding]:
-    """Yield a finding if a release has neither a wheel for this Python and system nor a source distribution.
+    """Yield a finding if a release has neither a wheel for this Python, system and processor nor a source distribution.
 
     A complete list is what is installed, so that there was a wheel, whoever built it.
     """
-    python, system = environment.python, environment.os
-    if not release.wheels or "sdist" in release.wheels or environment.distributions_complete:
+    if environment.distributions_complete:
         return
-    if python is not None and not is_version(python):
-        python = None
-    if system not in (None, *_SYSTEMS) or release.has_files_for(system, python):
+    offers = tuple((each.version, each.wheels) for each in package.releases if each.yanked is None or each is release)
+    yield from _without_wheel(copy, release.version, offers, environment)
+
+
+def _without_wheel(
+    copy: Distribution, release: str, offers: Sequence[tuple[str, str]], environment: Environment
+) -> Iterator[Finding]:
+    """Yield a finding if a release has no file for this Python, system and processor.
+
+    ``offers`` are the releases of the package with the wheels that they have, oldest first.
+    """
+    wheels = next((each for version, each in offers if version == release), "")
+    if copy.source is not None and copy.source.details:
+        environment = replace(environment, machine=None)  # another index may have wheels for other processors
+    lacking = _lacking(wheels, environment)
+    if lacking is None:
         return
-    no_system = not release.has_files_for(system, None)
-    here = _SYSTEMS[system or "linux"] if no_system else f"Python {python}"
-    fixes = []
-    if not no_system:
-        fitting = [each for each in package.releases if each.yanked is None and each.has_files_for(system, python)]
-        above = next((each for each in fitting if key_of(each.version) > key_of(release.version)), None)
-        if above is not None:
-            fixes.append(upgrade_to(copy.name, above.version, f"the next release with wheels for {here}"))
-        elif fitting:
-            fixes.append(downgrade_to(copy.name, fitting[-1].version, f"the newest release with wheels for {here}"))
-        newest = newest_python(release.wheels, system)
-        text = f"use Python {newest}, the newest one with wheels"
-        fixes.append(Fix("config", text=text, command=f"uv venv --python {newest}"))
-    elif (other := INSTEAD.get((copy.name, system or ""))) is not None:
-        fixes.append(by_pip("pin", other, None, f"a build of it for {here}"))
-    if no_system:
-        others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if f"{each}:" in release.wheels)
-        fixes.append(Fix("config", text=f"use {others}, or exclude it on this system with a marker"))
+    fact, here = lacking
     yield Finding(
         rule=f"wheels-{copy.name}",
         origin="release",
         severity="warning",
         effect="install",
-        title=f"{copy.name} {release.version} has no wheel for {here}",
+        title=f"{copy.name} {release} has no wheel for {here}",
         why="It has no source distribution either, so installers find no version for this Python and system.",
         packages={copy.name: copy.version},
-        facts=("os",) if no_system else ("python",),
-        fixes=tuple(fixes),
+        facts=(fact,),
+        fixes=tuple(_with_wheel(copy, wheels, offers, environment, lacking)),
         evidence=(_TAGS,),
         here=f"{copy.name} {copy.version}, {here}",
     )
+
+
+def _lacking(wheels: str, environment: Environment) -> tuple[str, str] | None:
+    """The fact for which there is no file, and its value in words: the system, its processor, or the Python."""
+    python, system, machine = environment.python, environment.os, environment.machine
+    if python is not None and not is_version(python):
+        python = None
+    if system not in (None, *_SYSTEMS) or _has_file(wheels, system, python, machine):
+        return None
+    shown = _SYSTEMS[system or "linux"]
+    if not fits(wheels, system, None):
+        return "os", shown
+    return ("python", f"Python {python}") if fits(wheels, system, None, machine) else ("machine", f"{shown} on {machine}")
+
+
+def _has_file(wheels: str, system: str | None, python: str | None, machine: str | None) -> bool:
+    return not wheels or "sdist" in wheels.split(" ") or fits(wheels, system, python, machine)
+
+
+def _with_wheel(
+    copy: Distribution, wheels: str, offers: Sequence[tuple[str, str]], environment: Environment, lacking: tuple[str, str]
+) -> Iterator[Fix]:
+    """Yield the nearest release that has a file, and what else helps."""
+    fact, here = lacking
+    system, key = environment.os, key_of(copy.version or "0")
+    if fact == "os":
+        if (other := INSTEAD.get((copy.name, system or ""))) is not None:
+            yield by_pip("pin", other, None, f"a build of it for {here}")
+        others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if fits(wheels, each, None))
+        yield Fix("config", text=f"use {others}, or exclude it on this system with a marker")
+        return
+    python = environment.python if environment.python is None or is_version(environment.python) else None
+    fitting = [version for version, each in offers if _has_file(each, system, python, environment.machine)]
+    above = next((version for version in fitting if key_of(version) > key), None)
+    if above is not None:
+        yield upgrade_to(copy.name, above, f"the next release with wheels for {here}")
+    elif fitting:
+        yield downgrade_to(copy.name, fitting[-1], f"the newest release with wheels for {here}")
+    else:
+        yield Fix("source-install", copy.name, "", f"build it from its repository: no release has a wheel for {here}")
+    if fact == "python":
+        newest = newest_python(wheels, system)
+        yield Fix("config", text=f"use Python {newest}, the newest one with wheels", command=f"uv venv --python {newest}")
+
+
+def of_further_packages(environment: Environment) -> Iterator[Finding]:
+    """Yield what :func:`_without_wheel` finds of packages of which only the wheels are known, in a list to be installed."""
+    if environment.distributions_complete or not (environment.python or environment.os or environment.machine):
+        return
+    known = open_wheels()
+    for copy in environment.distributions or ():
+        runs = known.get(copy.name, ())
+        if runs and copy.version is not None and is_version(copy.version) and is_release(copy):
+            here = key_of(copy.version)
+            own = next((each for each in runs if key_of(each.first) <= here <= key_of(each.last)), None)
+            offers = [(each.first, each.wheels) for each in runs if each is not own]
+            if own is not None:
+                offers.insert(runs.index(own), (copy.version, own.wheels))
+            yield from _without_wheel(copy, copy.version, offers, environment)
 
 
 INSTEAD = {("triton", "windows"): "triton-windows"}

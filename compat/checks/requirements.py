@@ -361,10 +361,10 @@ def as_override_remark(finding: Finding, names: Collection[str]) -> Finding:
 def refused_by_installers(finding: Finding) -> Finding:
     """A violated requirement as what it is in a file that an installer resolves: an error, as it takes none of the two pins.
 
-    So is a pin for another Python.
+    So is a pin for another Python, and one to a release without a file for this Python and system.
     """
-    if finding.rule.startswith("python-") and finding.origin == "metadata" and finding.verdict == "hit":
-        return replace(finding, severity="error")  # Requires-Python
+    if finding.rule.startswith(("python-", "wheels-")) and finding.verdict == "hit":
+        return replace(finding, severity="error")
     pins = [version for version in finding.packages.values() if version is not None]
     if finding.origin != "metadata" or finding.severity != "warning" or finding.verdict != "hit" or len(pins) != 2:
         return finding

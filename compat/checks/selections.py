@@ -98,11 +98,19 @@ def _in_file(finding: Finding, listing: Listing, known: Environment) -> Finding:
 
 def _as_installers_see(finding: Finding, listing: Listing) -> Finding:
     """A pin that an installer of the file refuses is an error, not a requirement that may have been overridden."""
-    if finding.origin != "metadata" or finding.severity != "warning" or not is_refused(finding, listing):
+    without_file = finding.rule.startswith("wheels-") and not names_other_index(listing)
+    if finding.severity != "warning" or not (finding.origin == "metadata" or without_file) or not is_refused(finding, listing):
         return finding
     from compat.checks.requirements import refused_by_installers
 
     return refused_by_installers(finding)
+
+
+def names_other_index(listing: Listing) -> bool:
+    """Whether a file names an index or a folder of wheels other than PyTorch's."""
+    from compat.checks.torch_build import INDEX
+
+    return any(not url.startswith(INDEX) for url in listing.indexes)
 
 
 _OF_ONE_PROJECT = ("pyproject", "setup.py", "setup.cfg", "Pipfile", "script")

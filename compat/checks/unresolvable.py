@@ -13,7 +13,7 @@ from itertools import islice
 from compat.checks.choices import Requested, is_union
 from compat.checks.contexts import Contexts
 from compat.checks.fix_commands import downgrade_to, upgrade_to
-from compat.checks.selections import decisive_facts, shown_labels
+from compat.checks.selections import decisive_facts, names_other_index, shown_labels
 from compat.checks.torch_build import INDEX
 from compat.formats.installs.words import IMAGE_CONSTRAINT
 from compat.formats.listing import Entry, Listing
@@ -220,11 +220,6 @@ def unpublished(listing: Listing, known: Environment, asked: Requested) -> Itera
         entry = listing.entries[number]
         located = replace(finding, location=Location(entry.file or listing.file, entry.line))
         yield from _where_installed(located, installed[number], contexts)
-
-
-def names_other_index(listing: Listing) -> bool:
-    """Whether a file names an index or a folder of wheels other than PyTorch's."""
-    return any(not url.startswith(INDEX) for url in listing.indexes)
 
 
 def _unpublished(entry: Entry) -> Finding | None:

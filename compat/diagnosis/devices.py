@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from compat.checks.fix_commands import by_pip
 from compat.checks.gpu_code import JETSON
-from compat.checks.implied import implied_by
+from compat.checks.implied_releases import implied_by
 from compat.checks.torch_build import major_version, public_version, stack_of, torch_for
 from compat.checks.torch_variants import override_for
 from compat.diagnosis.frame_packages import version_of

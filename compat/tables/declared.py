@@ -1,6 +1,6 @@
 """What releases declare (``matrix/facts/releases.csv``, ``requirements.csv``), compiled: one lazy block per package.
 
-:func:`fits` reads the Pythons and systems that a release has wheels for (``linux:3.8..3.11 windows:3.9.. sdist``);
+:func:`fits` reads the Pythons and systems that a release has wheels for (``linux:3.8..3.11 darwin-arm64:3.9.. sdist``);
 ``matrix/facts/wheels.csv`` has them for further compiled packages, of which nothing else is known.
 """
 
@@ -33,7 +33,8 @@ FIRST_DAY = 733773
 class Published:
     """A release's metadata on the index; ``yanked`` is the reason (possibly empty), ``None`` if it was not yanked.
 
-    ``wheels``: the Pythons that have wheels, by system (``linux:3.9..3.13 windows:3.9 sdist``); empty if that is no limit.
+    ``wheels``: the Pythons that have wheels, by system (``linux:3.9..3.13 windows:3.9 sdist``), with the processor where only
+    one has any (``darwin-arm64``); empty if that is no limit.
     """
 
     version: str
@@ -47,9 +48,9 @@ class Published:
         """Whether installers take it without being asked for it: not yanked, and for this Python (``None``: any)."""
         return self.yanked is None and self.supports(python)
 
-    def has_files_for(self, system: str | None, python: str | None) -> bool:
-        """Whether it has a wheel for a Python on a system (``None``: any), or a source distribution."""
-        return not self.wheels or "sdist" in self.wheels.split(" ") or fits(self.wheels, system, python)
+    def has_files_for(self, system: str | None, python: str | None, machine: str | None = None) -> bool:
+        """Whether it has a wheel for a Python on a system and processor (``None``: any), or a source distribution."""
+        return not self.wheels or "sdist" in self.wheels.split(" ") or fits(self.wheels, system, python, machine)
 
     def supports(self, python: str | None) -> bool:
         """Whether its Requires-Python accepts this Python (``None``: any)."""
@@ -235,13 +236,20 @@ def open_wheels() -> dict[str, tuple[Run, ...]]:
     return {name: tuple(Run(*each) for each in runs) for name, runs in marshal.loads(read_table(WHEELS_FILE)).items()}
 
 
-def fits(wheels: str, system: str | None, python: str | None) -> bool:
-    """Whether a wheel is among them for a Python (``3.12.4``) on a system (``linux``); ``None`` for any."""
+def fits(wheels: str, system: str | None, python: str | None, machine: str | None = None) -> bool:
+    """Whether a wheel is among them for a Python (``3.12.4``) on a system (``linux``) and processor; ``None`` for any."""
     for offer in wheels.split(" "):
-        name, _, spans = offer.partition(":")
-        if spans and system in (None, name) and (python is None or any(_in_span(span, python) for span in spans.split("+"))):
+        place, _, spans = offer.partition(":")
+        name, _, only = place.partition("-")
+        here = system in (None, name) and (not only or machine is None or is_arm(only) == is_arm(machine))
+        if spans and here and (python is None or any(_in_span(span, python) for span in spans.split("+"))):
             return True
     return False
+
+
+def is_arm(machine: str) -> bool:
+    """Whether a processor (as :func:`platform.machine` names it) is a 64-bit Arm one."""
+    return machine.lower() in ("aarch64", "arm64")
 
 
 def newest_python(wheels: str, system: str | None) -> str:
@@ -249,7 +257,7 @@ def newest_python(wheels: str, system: str | None) -> str:
     spans = [
         span
         for offer in wheels.split(" ")
-        if offer.partition(":")[0] in (system, "linux" if system is None else system)
+        if offer.partition(":")[0].partition("-")[0] in (system, "linux" if system is None else system)
         for span in offer.partition(":")[2].split("+")
     ]
     return max((span.partition("..")[2] or span.partition("..")[0] for span in spans), key=key_of)

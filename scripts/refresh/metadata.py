@@ -110,11 +110,12 @@ _MOST = 99
 
 
 def wheels(release: Release) -> str:
-    """Return the Pythons that a release has wheels for, by system: ``darwin:3.9..3.12 linux:3.9..3.13 sdist``.
+    """Return the Pythons that a release has wheels for, by system: ``darwin-arm64:3.9..3.12 linux:3.9..3.13 sdist``.
 
-    Empty if the release has no wheels or one that every system can use. ``3.8..`` has no upper end; ``sdist``: it can be built.
+    A system has its processor where there are wheels for only one. Empty if the release has no wheels or one that every system
+    can use. ``3.8..`` has no upper end; ``sdist``: it can be built.
     """
-    found: dict[str, set[int]] = {}
+    found: dict[str, dict[str, set[int]]] = {}
     for wheel in release.wheels:
         try:
             tags = parse_wheel_filename(wheel.filename)[3]
@@ -129,14 +130,23 @@ def wheels(release: Release) -> str:
                 continue
             first = int(minor[1] or 0)
             open_ended = tag.abi == "abi3" or tag.interpreter.startswith("py")
-            found.setdefault(system, set()).update(range(first, _MOST + 1) if open_ended else (first,))
+            for machine in _MACHINES[system]:
+                if tag.platform.endswith((machine, *_FOR_BOTH)):
+                    minors = found.setdefault(system, {}).setdefault(machine, set())
+                    minors.update(range(first, _MOST + 1) if open_ended else (first,))
     if not found:
         return ""
-    runs = (f"{system}:{'+'.join(_spans(found[system]))}" for system in sorted(found))
+    runs = []
+    for system, machines in sorted(found.items()):
+        only = f"-{next(iter(machines))}" if len(machines) < len(_MACHINES[system]) else ""
+        runs.append(f"{system}{only}:{'+'.join(_spans(set().union(*machines.values())))}")
     return " ".join((*runs, "sdist") if release.sdist is not None else runs)
 
 
 _SYSTEMS = (("manylinux", "linux"), ("linux", "linux"), ("musllinux", "linux"), ("win", "windows"), ("macosx", "darwin"))
+_MACHINES = {"linux": ("x86_64", "aarch64"), "darwin": ("x86_64", "arm64"), "windows": ("",)}
+"""System → how the platform tags for its processors end; those of Windows are not told apart."""
+_FOR_BOTH = ("universal2",)
 
 
 def _spans(minors: set[int]) -> list[str]:

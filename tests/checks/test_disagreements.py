@@ -62,3 +62,38 @@ def test_an_installer_refuses_the_pins_of_a_file(tmp_path: Path) -> None:
     assert (one.severity, report.exit) == ("error", 1)
     assert one.location is not None
     assert one.location.line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "rules"),
+    [
+        ("vllm==0.6.3\n", {"python_version": "3.13"}, {"wheels-torch"}),  # it pins torch 2.4.0
+        ("vllm==0.6.3\n", {"python_version": "3.12"}, set()),
+        ("torchvision==0.18.0\n", {"python_version": "3.13"}, {"wheels-torchvision"}),  # not for its torch again
+        ("torch==2.3.0\n", {"os": "darwin", "machine": "x86_64"}, {"wheels-torch"}),
+        ("torch==2.3.0\n", {"os": "darwin", "machine": "arm64"}, set()),
+        ("bitsandbytes==0.45.0\n", {"gpu": ["GB10"]}, {"wheels-bitsandbytes"}),
+        ("bitsandbytes==0.46.0\n", {"gpu": ["GB10"]}, set()),
+        ("decord==0.6.0\n", {"gpu": ["GH200"]}, {"wheels-decord"}),  # of which nothing but the wheels is known
+        ("decord==0.6.0\n", {"gpu": ["H100"]}, set()),
+    ],
+)
+def test_a_pin_without_a_file_for_the_target(text: str, options: dict[str, object], rules: set[str], tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text(text)
+    report = compat.check(path, **options)  # type: ignore[arg-type]
+    found = {each.rule: each for each in report.findings if each.rule.startswith(("wheels-", "python-"))}
+    assert found.keys() == rules
+    assert all((each.severity, each.verdict) == ("error", "hit") and each.fixes for each in found.values())
+
+
+def test_a_file_with_an_index_of_its_own_may_have_other_wheels(tmp_path: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text("--extra-index-url https://index.example/simple\nbitsandbytes==0.45.0\n")
+    (found,) = (each for each in compat.check(path, gpu=["GB10"]).findings if each.rule.startswith("wheels-"))
+    assert found.severity == "warning"
+
+
+def test_what_is_described_is_installed_from_wherever_a_build_came() -> None:
+    described = Environment(os="linux", machine="aarch64", distributions=(Distribution("bitsandbytes", "0.45.0"),))
+    assert not [each for each in compat.check(described).findings if each.rule.startswith("wheels-")]

@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 
 import compat
 from compat.checks import check_environment
-from compat.checks.implied import implied_by, newest_by
+from compat.checks.implied_releases import implied_by, newest_by
 from compat.checks.questions import likelihood
 from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
 from compat.records import replace

@@ -30,9 +30,24 @@ def test_releases_with_the_same_wheels_are_one_row(server: IndexServer, tmp_path
     }.items():
         for tag in tags:
             publish(server, "sentencepiece", version, {"s.so": b"x"}, tag)
-    expected = [("0.1.0", "0.1.1", "linux:3.10..3.11"), ("0.2.0", "0.2.0", "linux:3.9.. windows:3.12")]
+    expected = [("0.1.0", "0.1.1", "linux-x86_64:3.10..3.11"), ("0.2.0", "0.2.0", "linux-x86_64:3.9.. windows:3.12")]
     assert refreshed(tmp_path) == expected
     before = (tmp_path / "wheels.csv").read_text(encoding="utf-8")
     publish(server, "sentencepiece", "0.2.1", {"s.so": b"x"}, f"cp39-abi3-{linux}")
-    assert refreshed(tmp_path) == [*expected, ("0.2.1", "0.2.1", "linux:3.9..")]
+    assert refreshed(tmp_path) == [*expected, ("0.2.1", "0.2.1", "linux-x86_64:3.9..")]
     assert (tmp_path / "wheels.csv").read_text(encoding="utf-8").startswith(before)
+
+
+def test_a_system_has_its_processor_where_only_one_has_wheels(server: IndexServer, tmp_path: Path) -> None:
+    for version, platforms in {
+        "0.1.0": ["manylinux_2_17_x86_64", "manylinux_2_17_aarch64", "macosx_11_0_arm64"],
+        "0.2.0": ["manylinux_2_17_aarch64", "macosx_10_9_universal2"],
+        "0.3.0": ["musllinux_1_2_x86_64", "macosx_10_9_x86_64", "macosx_11_0_arm64"],
+    }.items():
+        for platform in platforms:
+            publish(server, "sentencepiece", version, {"s.so": b"x"}, f"cp312-cp312-{platform}")
+    assert refreshed(tmp_path) == [
+        ("0.1.0", "0.1.0", "darwin-arm64:3.12 linux:3.12"),
+        ("0.2.0", "0.2.0", "darwin:3.12 linux-aarch64:3.12"),
+        ("0.3.0", "0.3.0", "darwin:3.12 linux-x86_64:3.12"),
+    ]
