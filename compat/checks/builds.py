@@ -59,6 +59,10 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
         yield from gpu_code.judge(stack)
         yield from images.judge(stack)
+    if any(copy.source is not None and copy.source.kind == "image" for copy in environment.distributions or ()):
+        from compat.checks import replaced_torch
+
+        yield from replaced_torch.judge(stack)
     yield from drivers.judge(stack)
     yield from _bitsandbytes(stack)
     yield from _flashinfer(stack)

@@ -4,7 +4,7 @@ import pytest
 
 import compat
 from compat.formats.docker.base_images import known_stack
-from compat.model import Accelerator
+from compat.model import Accelerator, Distribution, Environment, Source
 from compat.output.terminal import flags_for
 from compat.records import replace
 
@@ -84,3 +84,21 @@ def test_what_would_settle_it() -> None:
 
 def test_gpus_of_two_vendors_are_no_finding() -> None:
     assert found(ROCM, "MI300X", "H100") == {}
+
+
+@pytest.mark.parametrize(
+    ("torch", "vision", "found_there"),
+    [
+        (("2.0.1", "index"), ("0.15.0a0", "image"), True),
+        (("1.14.0a0+44dac51", "image"), ("0.15.0a0", "image"), False),
+        (("2.0.1", "index"), ("0.15.2", "index"), False),
+        (("2.0.1", "index"), ("0.15.2", "image"), False),  # an image with released builds
+    ],
+)
+def test_what_an_image_compiled_for_the_torch_that_was_replaced(
+    torch: tuple[str, str], vision: tuple[str, str], found_there: bool
+) -> None:
+    listed = (("torch", *torch), ("torchvision", *vision))
+    copies = tuple(Distribution(name, version, source=Source(kind)) for name, version, kind in listed)
+    report = compat.check(Environment(distributions=copies))
+    assert ("image-torch-replaced" in {each.rule for each in report.findings}) is found_there

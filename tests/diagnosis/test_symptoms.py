@@ -272,3 +272,17 @@ def test_an_import_whose_error_is_missing_says_how_to_see_it() -> None:
     (finding,) = said(f"{lost}\n")
     assert (finding.rule, list(finding.packages)) == ("symptom-import-error-missing", ["transformers"])
     assert said(f"{lost}\noperator torchvision::nms does not exist\n")[0].rule == "symptom-torchvision-operator"
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        ("AttributeError: 'FieldInfo' object has no attribute 'required'", True),
+        ("AttributeError: 'FieldInfo' object has no attribute 'outer_type_'", True),
+        ("ImportError: cannot import name 'ModelField' from 'pydantic.fields' (/v/pydantic/fields.py)", True),
+        ("AttributeError: 'FieldInfo' object has no attribute 'exclude_if'", False),  # of a later pydantic 2
+    ],
+)
+def test_what_pydantic_2_removed(error: str, known: bool) -> None:
+    found = {each.rule for each in said(trace(error, "deepspeed/runtime/config_utils.py"))}
+    assert ("symptom-pydantic-2" in found) is known
