@@ -84,6 +84,8 @@ _PLATFORMS = {
 }  # fmt: skip
 """Relative frequency of the platforms that jobs run on; the others are rare."""
 _RARE_PLATFORM = 0.1
+_SYSTEMS = {"linux": 0.8, "windows": 0.1, "darwin": 0.1}
+"""Relative frequency of the systems that jobs run on."""
 _AMD, _NVIDIA, _SEVERAL = 0.1, 0.7, 0.45
 """How likely GPUs that nobody named are AMD's, are NVIDIA's, are several."""
 _OF_AMD = {"HIP_VISIBLE_DEVICES": 0.9, "HSA_OVERRIDE_GFX_VERSION": 0.9, "ROCR_VISIBLE_DEVICES": 0.5}
@@ -170,6 +172,8 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
         return sum(fitting) / sum(_PYTHONS.values())
     if isinstance(condition, IsOneOf) and condition.path == "workload.task":
         return min(_FACTS[condition.path], sum(_TASKS.get(task, _RARE_TASK) for task in condition.words))
+    if isinstance(condition, IsOneOf) and condition.path == "os":
+        return sum(_SYSTEMS.get(system, 0.0) for system in condition.words)
     if isinstance(condition, IsOneOf) and condition.path == "workload.model":
         return _of_models(condition.words)
     if isinstance(condition, (IsOneOf, InRange)):
