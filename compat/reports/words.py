@@ -22,7 +22,8 @@ _CALLED = {
 }  # fmt: skip
 _KNOWN = frozenset({
     "accelerate", "aiohttp", "aiter", "anthropic", "anyio", "apache-tvm-ffi", "apex", "aqlm", "auto-gptq", "auto-round",
-    "autoawq", "autotrain-advanced", "axolotl", "beautifulsoup4", "bitsandbytes", "blobfile", "cachetools", "causal-conv1d",
+    "autoawq", "autotrain-advanced", "axolotl", "beautifulsoup4", "bitsandbytes",
+    "bitsandbytes-windows", "blobfile", "cachetools", "causal-conv1d",
     "chromadb", "clearml", "click", "comet-ml", "compressed-tensors", "ctranslate2", "cuda-bindings", "cuda-python",
     "cupy-cuda11x", "cupy-cuda12x", "cut-cross-entropy", "datasets", "decord", "decord2", "deep-ep", "deep-gemm",
     "deepspeed", "deepspeed-mii", "diffusers", "einops", "evaluate", "exllamav2", "fairscale", "faiss-cpu", "faiss-gpu",
@@ -53,7 +54,7 @@ _KNOWN = frozenset({
     "torchtitan", "torchtune", "torchvision", "trackio", "transformer-engine", "transformer-engine-torch", "transformers",
     "triton", "triton-windows", "trl", "typer", "typing-extensions", "tyro", "unsloth", "unsloth-zoo", "urllib3", "uvicorn",
     "uvloop", "verl", "vllm", "vllm-ascend", "vllm-bnb-plugin", "vllm-flash-attn", "vllm-gguf-plugin", "wandb", "weave",
-    "xformers", "xfuser", "xgrammar", "zstandard",
+    "whisperx", "xformers", "xfuser", "xgrammar", "zstandard",
 })  # fmt: skip
 _ABSENT = frozenset({
     "", "n/a", "na", "none", "null", "nan", "false", "no", "not installed", "not found", "could not collect", "unknown",
