@@ -183,8 +183,7 @@ def _source(value: object, path: Path, notes: list[str]) -> Source:
 
         meant = next((kind for kind, words in _SOURCE_WORDS if not words.isdisjoint(re.findall("[a-z]+", value.lower()))), None)
         if meant is not None:
-            label = re.search(r"\b(?:cpu|cu\d{2,3}|rocm\d[\d.]*)\b", value.lower()) if meant == "index" else None
-            return Source(meant, {"written": value, **({} if label is None else {"url": label[0]})})
+            return Source(meant, {"written": value})
         notes.append(f"{_written(path)}: {value!r} is kept as is (known values: {', '.join(SOURCE_KINDS)})")
         return Source(value)
     table = dict(_table(value, path, notes))
@@ -192,6 +191,18 @@ def _source(value: object, path: Path, notes: list[str]) -> Source:
     if not isinstance(kind, str):
         raise _Wrong((*path, "kind"), "expected a string such as 'index' or 'vcs'")
     return Source(kind, table)
+
+
+_BUILT_FOR_CUDA = ("torch", "torchvision", "torchaudio")
+"""Distributions whose index in words (``pip cu130 index``) names their build."""
+
+
+def _build(written: str) -> dict[str, str]:
+    """The build that the words for an index name, as keys of a distribution: ``cuda`` or ``rocm``."""
+    from compat.formats.installs.words import backend_of
+
+    words = written.lower().replace("=", " ").replace("(", " ").replace(")", " ").split()
+    return next((build for word in words if (build := backend_of(word))), {})
 
 
 def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distribution, ...]:
@@ -210,6 +221,8 @@ def _distributions(value: object, path: Path, notes: list[str]) -> tuple[Distrib
         source = values.get("source")
         if source is None or source.kind != "conda":  # conda versions need not follow PEP 440, such as 1.1.1w
             _version(values.get("version", "0"), (*at, "version"), notes)
+        if values["name"] in _BUILT_FOR_CUDA and source is not None and source.kind == "index" and "written" in source.details:
+            extra = {**_build(str(source.details["written"])), **extra}
         found.append(Distribution(**values, extra=extra))
         if len(notes) == before and len(_read_before) < _MOST_KEPT:
             _read_before[text] = found[-1]

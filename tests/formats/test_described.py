@@ -49,24 +49,24 @@ def test_a_full_description_is_read_and_written_back_unchanged(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("written", "kind", "url"),
+    ("written", "kind", "build"),
     [
-        ("source", "directory", None),
-        ("built from source (sdist)", "directory", None),
-        ("git main", "vcs", None),
-        ("ngc-container", "image", None),
-        ("conda-forge, mamba", "conda", None),
-        ("nightly pip index", "nightly", None),
-        ("pip (CPU wheel)", "index", "cpu"),
-        ("uv (--torch-backend=cu129)", "index", "cu129"),
-        ("pip", "index", None),
+        ("source", "directory", {}),
+        ("built from source (sdist)", "directory", {}),
+        ("git main", "vcs", {}),
+        ("ngc-container", "image", {}),
+        ("conda-forge, mamba", "conda", {}),
+        ("nightly pip index", "nightly", {}),
+        ("pip (CPU wheel)", "index", {"cuda": "cpu"}),
+        ("uv (--torch-backend=cu129)", "index", {"cuda": "12.9"}),
+        ("pip, rocm6.4 index", "index", {"rocm": "6.4"}),
+        ("pip", "index", {}),
     ],
 )
-def test_a_source_in_words(written: str, kind: str, url: str | None) -> None:
+def test_a_source_in_words(written: str, kind: str, build: dict[str, str]) -> None:
     (torch,) = parse_described({"distributions": [{"name": "torch", "source": written}]}, "x")[0].distributions or ()
-    source = torch.source
-    assert source is not None
-    assert (source.kind, source.details["written"], source.details.get("url")) == (kind, written, url)
+    assert torch.source == Source(kind, {"written": written})
+    assert torch.extra == build
 
 
 def test_absent_is_unknown_and_empty_is_none(tmp_path: Path) -> None:
