@@ -102,7 +102,7 @@ def _selected_later(
     whole = replace(
         environment, distributions=(*(environment.distributions or ()), *(Distribution(name, None) for name in needed))
     )
-    for later in _LATER if any(days) else ():
+    for later in _LATER if any(days) and (needed or len(listed) <= _FEW) else ():
         newest = newest_by(whole, pinned, declared, max(days) + later)
         if len(listed) > _FEW:
             newest = {name: each for name, each in newest.items() if name in needed}
