@@ -7,7 +7,7 @@ from compat.checks.guards import ENGINES
 from compat.interfaces.at_once import least_available
 from compat.model import Distribution, Environment, Finding, Fix, is_release
 from compat.records import replace
-from compat.tables.declared import Declared, Package, Published, fits, newest_python, open_wheels
+from compat.tables.declared import Declared, Package, Published, fits, newest_python, wheels_of
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def judge_releases(facts: Facts, declared: Declared) -> Iterator[Finding]:
     Only those of :func:`uncompiled` are errors.
     """
     yield from uncompiled(facts.environment.distributions or ())
-    yield from of_further_packages(facts.environment)
+    yield from _of_further_packages(facts.environment, declared)
     for copy in facts.environment.distributions or ():
         if copy.name not in declared or copy.version is None or not is_version(copy.version):
             continue
@@ -287,13 +287,12 @@ def _with_wheel(
         yield Fix("config", text=f"use Python {newest}, the newest one with wheels", command=f"uv venv --python {newest}")
 
 
-def of_further_packages(environment: Environment) -> Iterator[Finding]:
+def _of_further_packages(environment: Environment, declared: Declared) -> Iterator[Finding]:
     """Yield what :func:`_without_wheel` finds of packages of which only the wheels are known, in a list to be installed."""
     if environment.distributions_complete or not (environment.python or environment.os or environment.machine):
         return
-    known = open_wheels()
     for copy in environment.distributions or ():
-        runs = known.get(copy.name, ())
+        runs = () if copy.name in declared else wheels_of(copy.name)
         if runs and copy.version is not None and is_version(copy.version) and is_release(copy):
             here = key_of(copy.version)
             own = next((each for each in runs if key_of(each.first) <= here <= key_of(each.last)), None)

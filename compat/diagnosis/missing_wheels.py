@@ -21,7 +21,7 @@ from compat.model import Finding, Fix, normalized
 from compat.records import record
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
-from compat.tables.declared import Published, Run, fits, newest_python, open_declared, open_wheels
+from compat.tables.declared import Published, Run, fits, newest_python, open_declared, wheels_of
 from compat.tables.linked import series_of
 from compat.versions import contains, is_version, key_of, ranges_of
 
@@ -298,7 +298,7 @@ def _built(text: str) -> Iterator[tuple[str, str | None]]:
 
 def runs_of(name: str) -> Sequence[Run]:
     """Return the wheels of the releases of a package; of those that have some everywhere, nothing is known."""
-    if (known := open_wheels().get(name)) is not None:
+    if known := wheels_of(name):
         return known
     package = open_declared().package(name)
     releases = package.releases if package is not None else ()

@@ -231,9 +231,16 @@ class Run:
     wheels: str
 
 
-def open_wheels() -> dict[str, tuple[Run, ...]]:
-    """Return the runs of each package, oldest first."""
-    return {name: tuple(Run(*each) for each in runs) for name, runs in marshal.loads(read_table(WHEELS_FILE)).items()}
+@cached
+def open_wheels() -> Mapping[str, list[tuple[str, str, str]]]:
+    """Return the fields of the runs of each package, oldest first."""
+    rows: Mapping[str, list[tuple[str, str, str]]] = marshal.loads(read_table(WHEELS_FILE))
+    return rows
+
+
+def wheels_of(name: str) -> tuple[Run, ...]:
+    """Return the runs of a package of which only the wheels are known, oldest first; none for any other."""
+    return tuple(Run(*each) for each in open_wheels().get(name, ()))
 
 
 def fits(wheels: str, system: str | None, python: str | None, machine: str | None = None) -> bool:

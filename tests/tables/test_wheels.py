@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
 from pathlib import Path
 
 import pytest
 
 from compat.tables import declared
-from compat.tables.declared import Run, fits, newest_python, open_wheels
+from compat.tables.declared import Run, fits, newest_python, wheels_of
 from scripts.pack_wheels import packed_wheels
 
 
@@ -37,5 +38,6 @@ def test_rows_are_compiled_in_their_order(tmp_path: Path, monkeypatch: pytest.Mo
     rows = "package,first,last,wheels,known,source,date\nx,1.0,1.2,linux:3.8,declared,,\nx,1.3,1.3,linux:3.8..3.9,declared,,\n"
     (tmp_path / "wheels.csv").write_text(rows, encoding="utf-8")
     content = packed_wheels(str(tmp_path))
-    monkeypatch.setattr(declared, "read_table", lambda path: content)
-    assert open_wheels() == {"x": (Run("1.0", "1.2", "linux:3.8"), Run("1.3", "1.3", "linux:3.8..3.9"))}
+    monkeypatch.setattr(declared, "open_wheels", lambda: marshal.loads(content))
+    assert wheels_of("x") == (Run("1.0", "1.2", "linux:3.8"), Run("1.3", "1.3", "linux:3.8..3.9"))
+    assert wheels_of("y") == ()
