@@ -7,9 +7,9 @@ a release that it does not accept. What a listed release pins counts with its ow
 
 from __future__ import annotations
 
-from compat.checks.fix_commands import upgrade_to
+from compat.checks.fix_commands import moved_to, upgrade_to
 from compat.checks.implied_releases import WITH_REQUIREMENTS, pinned_by
-from compat.checks.requirements import SPECIFICATION, applies
+from compat.checks.requirements import SPECIFICATION, asked_of
 from compat.model import Distribution, Environment, Finding, Fix, is_release
 from compat.records import record, replace
 from compat.rules.facts import Facts
@@ -46,8 +46,8 @@ def judge(
 ) -> Iterator[Finding]:
     """Yield a finding for each two listed releases that require different releases of a package that is not listed.
 
-    ``pinned`` are the releases that listed ones pin. Two packages of which ``found`` says
-    already that they do not go together are left out.
+    ``pinned`` are the releases that listed ones pin. Two packages of which ``found`` says already that they do not go together
+    are left out.
     """
     listed = {copy.name: copy for copy in environment.distributions or ()}
     asking = [(copy, copy) for copy in listed.values() if copy.version is not None and is_release(copy) and not _given(copy)]
@@ -57,9 +57,10 @@ def judge(
     ]  # fmt: skip
     wanted: dict[str, list[Wanted]] = {}
     for by, copy in asking:
-        for name, each in _required(by, copy, environment, declared):
-            if name not in listed or (listed[name].version is None and listed[name].source is None):
-                wanted.setdefault(name, []).append(each)
+        for name, specifier, ranges, _ in asked_of(copy, None, environment, declared):
+            open_ = name not in listed or (listed[name].version is None and listed[name].source is None)
+            if open_ and ranges is not None:
+                wanted.setdefault(name, []).append(Wanted(by, _shown(copy), specifier, ranges))
     reported = [each.packages.keys() for each in found if each.verdict == "hit"]
     for name, every in wanted.items():
         pair = _disagreeing(name, every, declared)
@@ -72,20 +73,6 @@ def judge(
 def _given(copy: Distribution) -> bool:
     """Whether it comes with what it requires, or states requirements of its own."""
     return copy.source is not None and copy.source.kind in WITH_REQUIREMENTS
-
-
-def _required(
-    by: Distribution, copy: Distribution, environment: Environment, declared: Declared
-) -> Iterator[tuple[str, Wanted]]:
-    package = declared.package(copy.name)
-    place = None if package is None else package.place(copy.version or "")
-    if package is None or place is None:
-        return
-    extras = copy.extra.get("extras", ())
-    for name in package.asks:
-        for specifier, ranges, marker, extra in package.requirements(place, name):
-            if (extra is None or extra in extras) and applies((specifier, ranges, marker, extra), environment):
-                yield name, Wanted(by, _shown(copy), specifier, ranges)
 
 
 def _disagreeing(name: str, every: list[Wanted], declared: Declared) -> tuple[Wanted, Wanted] | None:
@@ -142,11 +129,8 @@ def _fixes(name: str, one: Wanted, other: Wanted, declared: Declared) -> list[Fi
         nearest = package.accepting(place, name, None, accepts)
         days = 0 if nearest is None else package.day(nearest) - package.day(copy.version or "")
         if nearest is not None and abs(days) <= _MOST_DAYS:
-            newer = key_of(nearest) > key_of(copy.version or "0")
             text = f"the nearest release that goes with {_shown(theirs.by)}"
-            command = f'pip install "{copy.name}=={nearest}"'
-            spec = f">={nearest}" if newer else f"<={nearest}"
-            found.append((abs(days), Fix("upgrade" if newer else "downgrade", copy.name, spec, text, command)))
+            found.append((abs(days), moved_to(copy.name, copy.version or "0", nearest, text)))
     return [fix for _, fix in sorted(found, key=lambda each: each[0])]
 
 

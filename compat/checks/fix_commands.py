@@ -31,6 +31,13 @@ def downgrade_to(name: str, version: str, text: str, *, kind: str = "downgrade")
     return Fix(kind, name, f"<={version}", text, f'pip install "{name}=={version}"')
 
 
+def moved_to(name: str, here: str, version: str, text: str) -> Fix:
+    """A fix that installs exactly ``version``, which is newer or older than the release that is ``here``."""
+    if key_of(version) <= key_of(here):
+        return downgrade_to(name, version, text)
+    return Fix("upgrade", name, f">={version}", text, f'pip install "{name}=={version}"')
+
+
 def compiled(name: str, text: str, *, spec: str = "", options: str = "", variable: str = "") -> Fix:
     """A fix that compiles a package; without a command where no source distribution of it is published."""
     package = open_declared().package(name)

@@ -7,7 +7,7 @@ from compat.checks.guards import ENGINES
 from compat.interfaces.at_once import least_available
 from compat.model import Distribution, Environment, Finding, Fix, is_release
 from compat.records import replace
-from compat.tables.declared import Declared, Package, Published, fits, newest_python, wheels_of
+from compat.tables.declared import Declared, Package, Published, fits, has_file, newest_python, wheels_of
 from compat.versions import contains, is_version, key_of
 
 TYPE_CHECKING = False
@@ -249,16 +249,12 @@ def _lacking(wheels: str, environment: Environment) -> tuple[str, str] | None:
     python, system, machine = environment.python, environment.os, environment.machine
     if python is not None and not is_version(python):
         python = None
-    if system not in (None, *_SYSTEMS) or _has_file(wheels, system, python, machine):
+    if system not in (None, *_SYSTEMS) or has_file(wheels, system, python, machine):
         return None
     shown = _SYSTEMS[system or "linux"]
     if not fits(wheels, system, None):
         return "os", shown
     return ("python", f"Python {python}") if fits(wheels, system, None, machine) else ("machine", f"{shown} on {machine}")
-
-
-def _has_file(wheels: str, system: str | None, python: str | None, machine: str | None) -> bool:
-    return not wheels or "sdist" in wheels.split(" ") or fits(wheels, system, python, machine)
 
 
 def _with_wheel(
@@ -274,7 +270,7 @@ def _with_wheel(
         yield Fix("config", text=f"use {others}, or exclude it on this system with a marker")
         return
     python = environment.python if environment.python is None or is_version(environment.python) else None
-    fitting = [version for version, each in offers if _has_file(each, system, python, environment.machine)]
+    fitting = [version for version, each in offers if has_file(each, system, python, environment.machine)]
     above = next((version for version in fitting if key_of(version) > key), None)
     if above is not None:
         yield upgrade_to(copy.name, above, f"the next release with wheels for {here}")

@@ -8,6 +8,7 @@ nobody mentions raises a question if several of its pins are installed.
 
 from __future__ import annotations
 
+from compat.checks.fix_commands import moved_to
 from compat.model import Distribution, Environment, Finding, Fix, is_release, normalized, of_no_index
 from compat.records import cached, record, replace
 from compat.rules.facts import Facts
@@ -385,10 +386,8 @@ def _fixes(copy: Distribution, other: Distribution, requirement: Requirement, pa
         return
     accepting = package.accepting(place, other.name, extra, lambda accepted: contains(accepted, key))
     if accepting is not None:
-        newer = key_of(accepting) > key_of(copy.version or "0")
-        spec = f">={accepting}" if newer else f"<={accepting}"
         text = f"the nearest release that accepts {other.name} {other.version}"
-        yield Fix("upgrade" if newer else "downgrade", copy.name, spec, text, f'pip install "{copy.name}=={accepting}"')
+        yield moved_to(copy.name, copy.version or "0", accepting, text)
 
 
 # --- Requirements between the distributions of an environment, met or not: for graphs and explanations.
@@ -420,7 +419,7 @@ def requires_among(
     found = []
     for copy in copies.values():
         wanted = every - {copy.name}
-        for name, specifier, ranges, extra in _asked_of(copy, wanted, environment, open_declared()):
+        for name, specifier, ranges, extra in asked_of(copy, wanted, environment, open_declared()):
             version = copies[name].version
             comparable = version is not None and is_version(version) and ranges is not None
             met = contains(ranges or (), key_of(version or "")) if comparable else None
@@ -428,22 +427,26 @@ def requires_among(
     return tuple(dict.fromkeys(found))
 
 
-def _asked_of(
-    copy: Distribution, names: frozenset[str], environment: Environment, declared: Declared
+def asked_of(
+    copy: Distribution, names: frozenset[str] | None, environment: Environment, declared: Declared
 ) -> Iterator[tuple[str, str, Ranges | None, str | None]]:
-    """Yield (name, specifier, ranges, extra) for each requirement that applies, from METADATA or else from the tables."""
+    """Yield (name, specifier, ranges, extra) for each requirement that applies, from METADATA or else from the tables.
+
+    ``names`` limits them to those on these distributions (``None``: no limit).
+    """
     if copy.requires is not None:
         for name, specifier, marker in _taken_apart(copy.requires):
-            if name in names and "extra" not in marker and (not marker or _marked(marker, environment)):
+            if (names is None or name in names) and "extra" not in marker and (not marker or _marked(marker, environment)):
                 yield name, specifier, _ranges(specifier), None
         return
     package = declared.package(copy.name) if is_release(copy) else None
-    listed = names & package.asks if package is not None else frozenset()
+    asked = () if package is None else package.asks
+    listed = [name for name in asked if names is None or name in names]
     place = package.place(copy.version or "") if package is not None and listed else None
     if package is None or place is None:
         return
     extras = copy.extra.get("extras", ())
-    for name in sorted(listed):
+    for name in listed if names is None else sorted(listed):
         for requirement in package.requirements(place, name):
             specifier, ranges, _, extra = requirement
             if (extra is None or extra in extras) and applies(requirement, environment):

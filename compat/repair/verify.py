@@ -318,7 +318,7 @@ def _ran(command: list[str], variables: Mapping[str, str], seconds: float = SECO
 
 
 def _access(settings: Settings, folder: str, *, offline: bool, metadata: str = "") -> list[str]:
-    """How uv reaches the indexes, and what it is told of releases.
+    """Return the options with which uv reaches the indexes; ``metadata`` is configuration that states requirements of releases.
 
     Its pages stay fresh for as long as those of compat: an index without cache headers would otherwise be asked about each
     package whenever uv is run.

@@ -50,7 +50,7 @@ class Published:
 
     def has_files_for(self, system: str | None, python: str | None, machine: str | None = None) -> bool:
         """Whether it has a wheel for a Python on a system and processor (``None``: any), or a source distribution."""
-        return not self.wheels or "sdist" in self.wheels.split(" ") or fits(self.wheels, system, python, machine)
+        return has_file(self.wheels, system, python, machine)
 
     def supports(self, python: str | None) -> bool:
         """Whether its Requires-Python accepts this Python (``None``: any)."""
@@ -252,6 +252,11 @@ def fits(wheels: str, system: str | None, python: str | None, machine: str | Non
         if spans and here and (python is None or any(_in_span(span, python) for span in spans.split("+"))):
             return True
     return False
+
+
+def has_file(wheels: str, system: str | None, python: str | None, machine: str | None = None) -> bool:
+    """Whether there is a wheel as in :func:`fits`, or a source distribution; "" is no limit."""
+    return not wheels or "sdist" in wheels.split(" ") or fits(wheels, system, python, machine)
 
 
 def is_arm(machine: str) -> bool:
