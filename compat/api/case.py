@@ -13,6 +13,7 @@ from compat.checks.notebook_python import with_possible_python
 from compat.checks.over_images import with_replaced
 from compat.checks.selections import is_refused
 from compat.checks.torch_build import replaced_image_of
+from compat.checks.unresolvable import Contradiction, contradictions
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.project.config import ProjectConfig, Target
@@ -176,6 +177,14 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
 def environments_in(path: str) -> list[Listing]:
     """Return the environments of a file that list packages: one for each service, job or container of some formats."""
     return [each for each in read_listings(path) if each.entries]
+
+
+def contradictions_in(case: Case) -> tuple[Contradiction, ...]:
+    """What no installer accepts of the requirements in the file of a case, each with its lines; none without a file."""
+    if case.listing is None:
+        return ()
+    known = replace(case.environment, distributions=None, distributions_complete=False)
+    return contradictions(case.listing, known, case.asked_choices or Requested())
 
 
 def part_of(case: Case, listings: Sequence[Listing]) -> Listing | None:

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, product
 
-from compat.api.case import Case, environments_in, part_of, read_again
+from compat.api.case import Case, contradictions_in, environments_in, part_of, read_again
 from compat.api.conda import newer_pythons_of
 from compat.api.planning import planner_of
 from compat.api.resolution import complete_case, original_case
-from compat.checks.choices import Requested
 from compat.checks.image_tags import Trials, newer, on_another
 from compat.checks.installation import NO_COMPILER
 from compat.checks.torch_build import own_image_of
-from compat.checks.unresolvable import HELD_BY_IMAGE, Contradiction, contradictions
+from compat.checks.unresolvable import HELD_BY_IMAGE, Contradiction
 from compat.errors import InputError
 from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
 from compat.formats.docker.image_names import image_names, with_image
@@ -102,11 +101,9 @@ def drop_contradicting_lines(case: Case, planner: Planner) -> Settled | None:
 
 def contradictory_lines(case: Case) -> tuple[Contradiction, ...]:
     """The lines of a case's file that contradict each other, whatever is selected."""
-    if case.listing is None or case.file is None:
+    if case.file is None:
         return ()
-    known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = contradictions(case.listing, known, case.asked_choices or Requested())
-    lines = (each for each in found if each.finding.rule != HELD_BY_IMAGE)
+    lines = (each for each in contradictions_in(case) if each.finding.rule != HELD_BY_IMAGE)
     return tuple(each for each in lines if each.finding.verdict == "hit" and not each.finding.selections)
 
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
-from compat.api.case import Case, case_of
+from compat.api.case import Case, case_of, contradictions_in
 from compat.api.commands import Options
 from compat.api.resolution import complete_case, pins_of, ranges_of, refused_pins
-from compat.checks.choices import Requested
 from compat.checks.requirements import Requires
 from compat.checks.torch_build import INDEX
-from compat.checks.unresolvable import HELD_BY_IMAGE, contradictions
+from compat.checks.unresolvable import HELD_BY_IMAGE
 from compat.errors import InputError, Undecided
 from compat.index import Index, Store, gather
 from compat.model import EMPTY, Finding
@@ -72,10 +71,7 @@ def planner_of(
 
 def _held_by_image(case: Case) -> tuple[Finding, ...]:
     """The errors of what a constraint of the image keeps pip from installing, which no release fixes."""
-    if case.listing is None:
-        return ()
-    known = replace(case.environment, distributions=None, distributions_complete=False)
-    found = (each.finding for each in contradictions(case.listing, known, case.asked_choices or Requested()))
+    found = (each.finding for each in contradictions_in(case))
     return tuple(each for each in found if each.rule == HELD_BY_IMAGE and each not in case.unserved)
 
 
