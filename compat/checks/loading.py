@@ -106,7 +106,7 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         return  # another index may have the same release for another CUDA, with a label that installers prefer
     linked_to = {linked.cuda()} if linked is not None else {build.cuda for build in stack.extension(copy) if _single(name)}
     wanted = {major_version(each) for each in linked_to if each}
-    if len(wanted) != 1 or wanted == {major_version(cuda)} or _there(stack, *wanted):
+    if len(wanted) != 1 or wanted == {major_version(cuda)} or _there(stack, name, *wanted):
         return
     (other,) = wanted
     builds = [build.cuda for build in stack.builds() if build.cuda and major_version(build.cuda) == other]
@@ -150,7 +150,7 @@ def _toolkit(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTabl
     """A wheel installed without torch, linked against another CUDA major release than that of the toolkit."""
     environment, built = stack.facts.environment, linked.cuda()
     toolkit = environment.cuda_toolkit
-    if toolkit is None or built is None or environment.accelerators == () or _there(stack, int(built)):
+    if toolkit is None or built is None or environment.accelerators == () or _there(stack, copy.name, int(built)):
         return
     cuda = str(major_version(toolkit))
     yield Finding(
@@ -208,11 +208,17 @@ def _of_default_index(copy: Distribution) -> bool:
     return copy.source is not None and copy.source.kind == "index" and not index_label(copy)
 
 
-def _there(stack: Stack, cuda: int) -> bool:
-    """Whether the run-time library of a CUDA major release comes from elsewhere: another wheel, or an installed toolkit."""
+_FIND_WHEELS = frozenset(("lmdeploy", "onnxruntime-gpu", "transformer-engine-cu12", "transformer-engine-cu13"))
+"""Packages that load the libraries of NVIDIA's wheels themselves, or have a run path to them (``readelf -d``): the others find
+only what torch has loaded, and what the system's loader finds."""
+
+
+def _there(stack: Stack, name: str, cuda: int) -> bool:
+    """Whether a package finds the run-time library of a CUDA major release elsewhere: in a wheel, or an installed toolkit."""
     toolkit = stack.facts.environment.cuda_toolkit
     wheel = "nvidia-cuda-runtime" if cuda > 12 else f"nvidia-cuda-runtime-cu{cuda}"
-    return isinstance(stack.facts.package(wheel), list) or (toolkit is not None and major_version(toolkit) == cuda)
+    by_wheel = name in _FIND_WHEELS and isinstance(stack.facts.package(wheel), list)
+    return by_wheel or (toolkit is not None and major_version(toolkit) == cuda)
 
 
 def _for_cuda(stack: Stack, copy: Distribution, table: LinkedTable, wanted: int) -> Iterator[Fix]:

@@ -10,7 +10,7 @@ from compat.versions import is_version, key_of, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from compat.tables.builds import CodeTables, ExtensionBuild, TorchBuild
 
@@ -143,11 +143,33 @@ def flavour_of(torch: Distribution | None, release: str | None, facts: Facts, ta
     certain = kind == "index" and "more" not in details
     if facts.environment.os == "windows":  # the default index has builds for the CPU alone; others are labelled
         return Flavour("cpu", certain=True) if certain else Flavour(None)
+    if kind is None and (beside := _of_runtime(facts)) is not None:
+        # torch is listed without its label, beside the libraries that one of its builds requires
+        return Flavour(beside if not published or any(build.cuda == beside for build in published) else None)
+    return _of_default_index(published, facts, certain=certain)
+
+
+def _of_default_index(published: Sequence[TorchBuild], facts: Facts, *, certain: bool) -> Flavour:
+    """The CUDA of the wheel that the default index has of a release for this processor."""
     machine = "aarch64" if facts.environment.machine in ("aarch64", "arm64") else "x86_64"
     default = next((each.cuda for each in published if each.default and each.machine == machine), None)
     if default is None:
         return Flavour(None)
     return Flavour(default or "cpu", certain=certain and facts.environment.os == "linux")
+
+
+_RUNTIMES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11")
+
+
+def _of_runtime(facts: Facts) -> str | None:
+    """The CUDA of the only runtime wheel that is listed, ``12.8`` for 12.8.90, if nothing beside torch may have brought it."""
+    others = (copy.name for copy in facts.environment.distributions or () if not copy.name.startswith("nvidia-"))
+    if any(name.endswith(("-cu11", "-cu12", "-cu13")) for name in others):
+        return None
+    listed = (facts.package(name) for name in _RUNTIMES)
+    found = [copy for copies in listed if isinstance(copies, list) for copy in copies]
+    versions = {".".join((copy.version or "").split(".")[:2]) for copy in found}
+    return versions.pop() if len(versions) == 1 and "." in min(versions) else None
 
 
 _OWN_IMAGES = ("pytorch/pytorch", "vllm/vllm-openai", "lmsysorg/sglang")

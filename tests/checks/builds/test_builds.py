@@ -340,6 +340,19 @@ def cpu_only(torch: str, source: Source | None, **keys: Any) -> Finding | None:
 
 
 @pytest.mark.parametrize(
+    ("beside", "holds"),
+    [
+        ((), True),  # the default index has 2.7.0 for CUDA 12.6, without code for the GPU
+        (("nvidia-cuda-runtime-cu12==12.6.77",), True),
+        (("nvidia-cuda-runtime-cu12==12.8.57",), False),
+        (("nvidia-cuda-runtime-cu12==12.8.57", "nvidia-cuda-runtime==13.0.96"), True),  # one of them is another package's
+    ],
+)
+def test_the_runtime_listed_beside_a_torch_without_label_tells_its_cuda(beside: tuple[str, ...], *, holds: bool) -> None:
+    assert ("build-torch-gpu" in found("torch==2.7.0", *beside, gpus=("NVIDIA GeForce RTX 5090",))) is holds
+
+
+@pytest.mark.parametrize(
     ("torch", "source", "system", "machine", "verdict"),
     [
         ("2.5.1", "index", "linux", "aarch64", "hit"),  # no wheel of the default index for aarch64 had CUDA before 2.11

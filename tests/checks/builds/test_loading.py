@@ -84,6 +84,12 @@ def test_the_wheel_with_the_libraries_of_the_other_cuda_is_enough() -> None:
     assert "build-lmdeploy-cuda" not in found("torch==2.11.0+cu130", "lmdeploy==0.12.2", wheel)
 
 
+def test_the_wheel_of_the_other_cuda_is_not_enough_without_a_run_path_to_it() -> None:
+    wheel = "nvidia-cuda-runtime==13.0.96"  # left behind by the torch that this one replaced
+    assert "build-vllm-cuda" in found("torch==2.11.0+cu129", "vllm==0.21.0", wheel)
+    assert "build-vllm-cuda" not in found("torch==2.11.0+cu129", "vllm==0.21.0", wheel, cuda_toolkit="13.0")
+
+
 @pytest.mark.parametrize(
     ("torch", "glibc", "holds"),
     [
