@@ -137,7 +137,11 @@ def _in_ranges(condition: InRange, facts: Facts) -> bool | None:
     value = facts.value(condition.path)
     if value is None:
         return True if condition.ranges == EVERY else None
-    return contains(condition.ranges, key_from(value))
+    found = contains(condition.ranges, key_from(value))
+    if condition.path == "python" and isinstance(value, str) and value.count(".") == 1:
+        # "3.10" is any of its patch releases
+        return found if contains(condition.ranges, key_of(f"{value}.99")) is found else None
+    return found
 
 
 def key_from(value: Any) -> Any:

@@ -12,7 +12,7 @@ from compat.model import Environment, Workload
 from compat.records import replace
 from compat.rules.facts import ABSENT, MODEL_FAMILIES, SAME_CLASSES, Facts, family_of, has_more, visible
 from compat.rules.logic import holds
-from compat.rules.rule import HasDevices, IsOneOf
+from compat.rules.rule import HasDevices, InRange, IsOneOf
 from compat.versions import ranges_of
 
 
@@ -215,3 +215,21 @@ def test_a_model_of_an_unknown_family_is_none_that_is_named_in_full(words: tuple
 def test_a_device_is_named_by_the_beginning_of_a_word(name: str, device: str, same: bool) -> None:
     condition = HasDevices(ranges_of(">=1"), names=(name,))
     assert holds(condition, Facts(environment(accelerators=[{"name": device}]))) is same
+
+
+@pytest.mark.parametrize(
+    ("python", "answer"),
+    [
+        ("3.9", False),
+        ("3.10", None),  # 3.10.0 is outside, 3.10.4 inside
+        ("3.10.0", False),
+        ("3.10.4", True),
+        ("3.11", True),
+        ("3.12", None),
+        ("3.12.2", False),
+        (None, None),
+    ],
+)
+def test_a_python_without_its_patch_release_is_any_of_them(python: str | None, answer: bool | None) -> None:
+    condition = InRange("python", ranges_of(">=3.10.1,<3.12.2"))
+    assert holds(condition, Facts(environment() if python is None else environment(python=python))) is answer
