@@ -101,7 +101,14 @@ class _WorkflowJob:
         for step in self._own_steps():
             run = step.get("run")
             shell = self.document.text(step.get("shell"), "shell") or self._default("shell")
-            self._note_action(step)
+            # an action that is given an install command, or is part of the project
+            for key, value in self.document.table(step.get("with"), "with").items():
+                if value.is_text and mentions_install(str(value.content)):
+                    self.unread[value.line] = f"what the action installs was not read ({excerpt(key, 40)})"
+            action = step.get("uses")
+            if action is not None and str(action.content).startswith("./"):
+                self.elsewhere[action.line] = f"what the action {excerpt(str(action.content), 60)} installs was not read"
+                self.local.append(str(action.content))
             if run is None or not run.is_text or (shell.split() or [""])[0] not in _SHELLS_OF_STEPS:
                 if run is not None and mentions_install(str(run.content)):
                     self.unread[run.line] = (
@@ -113,16 +120,6 @@ class _WorkflowJob:
             )
             variables = {**self.variables, **variables_of(self.document, step.get("env"), "env")}
             yield _WorkflowStep(run, "if" not in step, directory or None, variables)
-
-    def _note_action(self, step: Table) -> None:
-        """Name an action that is given an install command, or is part of the project."""
-        for key, value in self.document.table(step.get("with"), "with").items():
-            if value.is_text and mentions_install(str(value.content)):
-                self.unread[value.line] = f"what the action installs was not read ({excerpt(key, 40)})"
-        action = step.get("uses")
-        if action is not None and str(action.content).startswith("./"):
-            self.elsewhere[action.line] = f"what the action {excerpt(str(action.content), 60)} installs was not read"
-            self.local.append(str(action.content))
 
     def listings(self) -> Iterator[Listing]:
         """Yield what the job installs, once for each Python of its matrix."""
@@ -151,7 +148,10 @@ class _WorkflowJob:
             for file in (name,) if name.endswith((".yml", ".yaml")) else (f"{name}/action.yml", f"{name}/action.yaml"):
                 job.files.loose += pins_of(file, job.files.text(file, None, "uses") or "")
         job.start_last_command(self.variables, only_jobs=True)  # most jobs run tests or build something
-        context = Environment(python=python, os=self._system())
+        runner = self.table.get("runs-on")
+        system = document.text(runner, "runs-on") if runner is not None and runner.is_text else None
+        system = _SYSTEMS_OF_RUNNERS.get((system or "").partition("-")[0].lower())
+        context = Environment(python=python, os=system)
         listing = job.listing("workflow", label=label, context=context, variables=self.variables)
         if any("${.." in str(step.run.content) for step in self.steps()):
             note = f"{self.file.path}: job {self.name}: what ${{{{ … }}}} expands to is unknown"
@@ -183,12 +183,6 @@ class _WorkflowJob:
             value = document.inner(each, "matrix.include").get(key)
             values += [] if value is None else [value]
         yield from (document.text(each, f"matrix.{key}") or "" for each in values if each.is_text)
-
-    def _system(self) -> str | None:
-        value = self.table.get("runs-on")
-        if value is None or not value.is_text:
-            return None
-        return _SYSTEMS_OF_RUNNERS.get((self.document.text(value, "runs-on") or "").partition("-")[0].lower())
 
 
 _NO_JOBS_OF_GITLAB = (
@@ -236,15 +230,13 @@ class _Pipeline:
 
     def jobs(self) -> Iterator[tuple[str, Table]]:
         """Yield the jobs that have a script, with what they extend."""
+        defaults: Table = {key: self._root[key] for key in ("image", "before_script") if key in self._root}
+        defaults.update(self._document.inner(self._root.get("default"), "default"))
         for name, value in self._root.items():
             if name not in _NO_JOBS_OF_GITLAB and not name.startswith(".") and value.is_table:
                 table = self._extended(value, 0)
                 if "script" in table:
-                    yield name, {**self._defaults(), **table}
-
-    def _defaults(self) -> Table:
-        outer: Table = {key: self._root[key] for key in ("image", "before_script") if key in self._root}
-        return {**outer, **self._document.inner(self._root.get("default"), "default")}
+                    yield name, {**defaults, **table}
 
     def _extended(self, value: Value, depth: int) -> Table:
         own = self._document.table(value, "a job")

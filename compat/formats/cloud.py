@@ -34,20 +34,16 @@ class _Task:
 
     def listing(
         self, kind: str, image: str | None, scripts: Sequence[Value], variables: Mapping[str, str],
-        scheduler: Mapping[str, str], context: Environment,
+        scheduler: Mapping[str, int | None], context: Environment,
     ) -> Listing:  # fmt: skip
-        """Return what the task installs and starts."""
+        """Return what the task installs and starts; ``scheduler`` are the variables of the scheduler, ``None`` if unknown."""
+        known = {name: str(number) for name, number in scheduler.items() if number is not None}
         job = Job(self.file.path, image=image)
         for script in scripts:
-            job.run(Script(tuple(self.file.placed(script))), {**scheduler, **variables})
-        job.start_last_command(variables, scheduler)
+            job.run(Script(tuple(self.file.placed(script))), {**known, **variables})
+        job.start_last_command(variables, known)
         job.note_image()
         return job.listing(kind, label=self.text("name"), context=context, variables=variables)
-
-
-def _numbers(known: Mapping[str, int | None]) -> dict[str, str]:
-    """Return the scheduler's variables whose values are known."""
-    return {name: str(number) for name, number in known.items() if number is not None}
 
 
 class _TaskFormat(InstallFormat):
@@ -91,7 +87,7 @@ class SkyPilot(_TaskFormat):
             on = gpus_of_instance(task.document.text(resources.get("instance_type"), "instance_type"))
             gpus = None if on is None else devices(*on)
         nodes, each = count_of(task.text("num_nodes") or "1"), len(gpus or ()) or None
-        scheduler = _numbers({"SKYPILOT_NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": each})
+        scheduler = {"SKYPILOT_NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": each}
         return task.listing(
             self.kind, image.removeprefix("docker:") if image.startswith("docker:") else None, self.scripts(task),
             task.variables("envs"), scheduler, Environment(os="linux", accelerators=gpus),
@@ -137,11 +133,10 @@ class Dstack(_TaskFormat):
         resources = task.document.inner(task.root.get("resources"), "resources")
         gpus = _dstack_devices(task, resources.get("gpu"))
         nodes, each = count_of(task.text("nodes") or "1"), len(gpus or ()) or None
-        scheduler = _numbers({"DSTACK_NODES_NUM": nodes, "DSTACK_GPUS_PER_NODE": each})
-        python = task.text("python")
+        scheduler = {"DSTACK_NODES_NUM": nodes, "DSTACK_GPUS_PER_NODE": each}
         return task.listing(
             self.kind, task.text("image"), self.scripts(task), task.variables("env"), scheduler,
-            Environment(os="linux", accelerators=gpus, python=known_version(python)),
+            Environment(os="linux", accelerators=gpus, python=known_version(task.text("python"))),
         )  # fmt: skip
 
     def scripts(self, task: _Task) -> list[Value]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from compat.errors import InputError
 from compat.files import decode_utf8
@@ -17,7 +17,7 @@ from compat.formats.conda_lock import lock_commands, platform_marker, selector_m
 from compat.formats.conda_spec import MatchSpec, channel_of, parse_match_spec, rewritten_spec, stated_distribution
 from compat.formats.edit.changes import REMOVE, Change, Statement, decided, index_replacement, requirement_for
 from compat.formats.edit.dispatch import edits_for, of_included, verified
-from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced
+from compat.formats.edit.files import Edit, Replacement, encoding_of, line_around, line_end, replaced
 from compat.formats.edit.installer import Installer
 from compat.formats.jobs import check_size
 from compat.formats.listing import ROOT, Edge, Entry, Listing, check_entries
@@ -286,7 +286,7 @@ class _Editor:
             raise InputError(f"cannot edit {change.name} as it is written; change it by hand", file.path, line)
         start, end = span
         if how == REMOVE:
-            first, last = self._line(start)
+            first, last = line_around(file.text, start)
             alone = file.text[first:start].strip(" \t'\"") == "-"
             if not alone or (requirement is not None and len(file.pip) == 1):
                 raise InputError(f"remove {change.name} from its list by hand", file.path, line)
@@ -306,15 +306,10 @@ class _Editor:
         if new == place.text:
             return
         # quote what YAML would otherwise misread
-        flow = file.text[self._line(start)[0] : start].lstrip()[:1] != "-"
+        flow = file.text[line_around(file.text, start)[0] : start].lstrip()[:1] != "-"
         special = new[:1] in "&*!|>%@`{[" or ": " in new or " #" in new or (flow and any(sign in new for sign in ",[]{}"))
         in_quotes = file.text[start - 1] in "'\""
         self.replacements.append((start, end, f'"{new}"' if special and not in_quotes else new))
-
-    def _line(self, offset: int) -> tuple[int, int]:
-        text = self.file.text
-        end = text.find("\n", offset)
-        return text.rfind("\n", 0, offset) + 1, len(text) if end < 0 else end + 1
 
     def _use_index(self, url: str, *, add: bool) -> None:
         """Set an index in the pip section: replace the one named there, or add it."""
@@ -335,17 +330,16 @@ class _Editor:
         problem = "expected one dependency per line, so that others can be added"
         if last is None or (file.pip and None in spans):
             raise InputError(problem, file.path)
-        start, end = self._line(last[0])
+        start, end = line_around(file.text, last[0])
         indent = file.text[start : last[0]].rstrip(" \t'\"")
         if indent.strip() != "-":
             raise InputError(problem, file.path, items[-1].line)
         newline = line_end(file.text)
         blank = indent[: indent.index("-")]
         if file.pip:
-            lines = [f"{blank}- {each}" for each in self.added]
+            text = newline.join(f"{blank}- {each}" for each in self.added)
         else:
-            lines = [f"{blank}- pip:", *(f"{blank}  - {each}" for each in self.added)]
-        text = newline.join(lines)
+            text = newline.join((f"{blank}- pip:", *(f"{blank}  - {each}" for each in self.added)))
         closed = file.text[start:end].endswith(("\n", "\r"))
         return (end, end, text + newline) if closed else (end, end, newline + text)
 
@@ -369,7 +363,10 @@ class CondaList(Format):
         entries: list[Entry] = []
         python = None
         exact = True
-        for number, line in _lines(text):
+        for number, whole in enumerate(text.splitlines(), 1):
+            line = whole.removeprefix("\ufeff").strip()
+            if not line or line.startswith(("#", "@")):
+                continue
             check_entries(len(entries) + 1, path, number)
             found, is_exact = _package(path, number, line)
             exact = exact and is_exact
@@ -389,13 +386,6 @@ class CondaList(Format):
                 requires_python=f"=={python}.*" if short else None,
             ),
         )  # fmt: skip
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, whole in enumerate(text.splitlines(), 1):
-        line = whole.removeprefix("\ufeff").strip()
-        if line and not line.startswith(("#", "@")):
-            yield number, line
 
 
 def _package(path: str, number: int, line: str) -> tuple[Distribution, bool]:

@@ -234,7 +234,12 @@ class _PixiReading(LockReading):
     def listing(self) -> Listing:
         document = self.document
         root = document.table(document.root, "the file")
-        self._check_version(root)
+        text = document.text(root.get("version"), "version") or ""
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 0
+        if number < _OLDEST:
+            raise InputError(f"expected a pixi.lock of version {_OLDEST} or later, not {excerpt(text, 40)!r}", self.path, 1)
+        if number > _NEWEST:
+            self.unread.append(f"pixi.lock of version {number}: read as version {_NEWEST}")
         for key in ("environments", "packages"):
             if key not in root:
                 raise InputError(f"expected the {key!r} of a pixi.lock", self.path, 1)
@@ -251,15 +256,6 @@ class _PixiReading(LockReading):
             complete=not self.unread, unread=tuple(self.unread),
         )  # fmt: skip
 
-    def _check_version(self, root: Table) -> None:
-        """Report a newer version as ``unread``; :class:`InputError` for one older than the supported layouts."""
-        text = self.document.text(root.get("version"), "version") or ""
-        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 0
-        if number < _OLDEST:
-            raise InputError(f"expected a pixi.lock of version {_OLDEST} or later, not {excerpt(text, 40)!r}", self.path, 1)
-        if number > _NEWEST:
-            self.unread.append(f"pixi.lock of version {number}: read as version {_NEWEST}")
-
     def _package(self, item: Value) -> None:
         package = self.document.table(item, "a package")
         manager = self.document.text(package.get("kind"), "the kind of a package")
@@ -271,7 +267,15 @@ class _PixiReading(LockReading):
         if manager not in _MANAGERS:
             raise self.document.wrong("expected a conda or pypi package", item)
         location = self.document.needed_text(address, "the address of a package", item)
-        found = self._from_conda(package, item, location) if manager == "conda" else self._from_pypi(package, item, location)
+        if manager == "conda":
+            found = self._from_conda(package, item, location)
+        else:
+            name = self.document.needed_text(package.get("name"), "the name of a package", item)
+            version = self.document.text(package.get("version"), f"the version of {name}")
+            if version is not None:
+                version = self.version(name, version, package["version"])
+            editable = self.document.flag(package.get("editable"), f"editable of {name}")
+            found = Distribution(normalized(name), version, pip_source(location, {}, editable=editable))
         self._places.setdefault((manager, location), len(self.entries))
         self.entries.append(Entry(found, item.line))
 
@@ -286,15 +290,6 @@ class _PixiReading(LockReading):
         folder = location.rpartition("/")[0].rpartition("/")[2] if artefact is not None else None
         subdir = document.text(package.get("subdir"), "the subdir of a package") or folder
         return conda_distribution(name, version, build, {"platform": subdir, "url": location})
-
-    def _from_pypi(self, package: Table, item: Value, location: str) -> Distribution:
-        document = self.document
-        name = document.needed_text(package.get("name"), "the name of a package", item)
-        version = document.text(package.get("version"), f"the version of {name}")
-        if version is not None:
-            version = self.version(name, version, package["version"])
-        editable = document.flag(package.get("editable"), f"editable of {name}")
-        return Distribution(normalized(name), version, pip_source(location, {}, editable=editable))
 
     def _environment(self, name: str, value: Value, choice: int) -> None:
         document = self.document

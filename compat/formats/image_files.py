@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from compat.errors import InputError
 from compat.formats.edit.changes import Change, Statement, requirement_for
 from compat.formats.edit.dispatch import Span, edit_spans
-from compat.formats.edit.files import Edit, Mapped, Replacement, joined, line_end
+from compat.formats.edit.files import Edit, Mapped, Replacement, joined, line_around, line_end
 from compat.formats.include import NotRead
 from compat.formats.installs.command import install_of
 from compat.formats.installs.edit import InstallScript
@@ -104,9 +104,8 @@ class _CogBuild:
 
     def _line_of(self, offset: int) -> tuple[int, int] | None:
         """Return the line of a list item; ``None`` for a list on one line."""
-        text = self.file.text
-        start, end = text.rfind("\n", 0, offset) + 1, (text.find("\n", offset) + 1) or len(text)
-        return (start, end) if text[start:offset].strip().rstrip("'\"").strip() == "-" else None
+        start, end = line_around(self.file.text, offset)
+        return (start, end) if self.file.text[start:offset].strip().rstrip("'\"").strip() == "-" else None
 
     def addition(self, change: Change) -> Replacement | None:
         """Return the insertion of a package after the last one; ``None`` unless each is on a separate line."""
@@ -267,7 +266,19 @@ class _SingularityStage:
         image, line = self.header.get("from", ("", 1))
         remote = self.header.get("bootstrap", ("docker", 1))[0].lower() in ("docker", "docker-daemon", "oras")
         job = Job(self.path, image=image if remote and image else None, line=line)
-        self._copy(job)
+        # %files copies lists of packages into the image
+        copies = [each.text.split() for lines in self.scripts("files") for each in lines]
+        for words in copies[:_MOST_FILES]:
+            if not words or not words[0].endswith(_LISTS_OF_PACKAGES):
+                continue
+            try:
+                path, content = job.folders.open(words[0], None, "%files")
+            except NotRead:
+                continue
+            target = words[-1]
+            base = posixpath.basename(words[0] if target.endswith("/") else target)
+            for each in {base, posixpath.basename(words[0])}:
+                job.files.written[each] = Opened(path, content)
         for name in ("post", "environment", "runscript", "startscript"):
             for lines in self.scripts(name):
                 job.run(Script(tuple(lines)))
@@ -279,21 +290,6 @@ class _SingularityStage:
         return job.listing(
             kind, label=self.header.get("stage", (None, 1))[0], context=Environment(os="linux"), variables=job.exported
         )
-
-    def _copy(self, job: Job) -> None:
-        """Make the lists of packages known that ``%files`` copies into the image."""
-        copies = [each.text.split() for lines in self.scripts("files") for each in lines]
-        for words in copies[:_MOST_FILES]:
-            if not words or not words[0].endswith(_LISTS_OF_PACKAGES):
-                continue
-            try:
-                path, content = job.folders.open(words[0], None, "%files")
-            except NotRead:
-                continue
-            target = words[-1]
-            name = posixpath.basename(words[0] if target.endswith("/") else target)
-            for each in {name, posixpath.basename(words[0])}:
-                job.files.written[each] = Opened(path, content)
 
 
 def _singularity_stages(path: str, text: str) -> list[_SingularityStage]:

@@ -214,18 +214,15 @@ class Job:
         self.workload: Workload | None = None
         self.variables: dict[str, str] = {}
         """The variables that the started command sets."""
-        self._commands: list[tuple[ShellCommand, int]] = []
+        self.commands: list[tuple[ShellCommand, int]] = []
+        """The commands of the scripts that install nothing, each with its line."""
         self.exported: dict[str, str] = {}
         """The variables that the scripts export."""
         self._installs = Installs(self.files)
-        self._has_steps = False
+        self.has_steps = False
+        """Whether anything is installed."""
         if self.stack.distributions:
             self.step(Install(requirements=self.stack.distributions), line)
-
-    @property
-    def commands(self) -> Sequence[tuple[ShellCommand, int]]:
-        """The commands of the scripts that install nothing, each with its line."""
-        return self._commands
 
     def run(self, script: Script, variables: Mapping[str, str] = EMPTY) -> None:
         """Read a script that runs after the previous ones."""
@@ -234,8 +231,8 @@ class Job:
             lines.insert(0, (lines[0][0] if lines else 1, f"cd {script.directory}"))
         read = ShellSteps(lines, lambda number: f"{self.path}:{number}", variables, opened=self.files.text)
         self._installs.run(read.steps if script.certain else alternatives([read.steps, []]))
-        self._has_steps = self._has_steps or bool(read.steps)
-        self._commands += read.others
+        self.has_steps = self.has_steps or bool(read.steps)
+        self.commands += read.others
         self.exported.update(read.exported)
         self.files.loose += read.loose
         for number, problem in read.unread:
@@ -264,7 +261,7 @@ class Job:
 
     def step(self, install: Install, line: int) -> None:
         """Apply one install command."""
-        self._has_steps = True
+        self.has_steps = True
         self._installs.run([Command(install, f"{self.path}:{line}", ((line, ""),))])
 
     def requirements(self, file: str, line: int) -> None:
@@ -278,7 +275,7 @@ class Job:
 
         ``scheduler`` are the variables that a scheduler sets for it.
         """
-        found = read_job(self.path, self._commands, self.folders, {**variables, **self.exported}, scheduler)
+        found = read_job(self.path, self.commands, self.folders, {**variables, **self.exported}, scheduler)
         self.variables = dict(found.variables or {})
         for problem in found.unread:
             self.files.not_read("", problem)
@@ -323,15 +320,10 @@ class Job:
             self.note(note)
 
     @property
-    def has_steps(self) -> bool:
-        """Whether anything is installed."""
-        return self._has_steps
-
-    @property
     def is_relevant(self) -> bool:
         """Whether anything was installed or should have been read, or the job trains or serves."""
         return (
-            self._has_steps
+            self.has_steps
             or bool(self.files.unread or self.files.elsewhere or self.files.loose)
             or (self.workload is not None and is_job(self.workload))
         )

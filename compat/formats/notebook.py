@@ -79,7 +79,13 @@ class NotebookSteps:
             self.unread[cell.number] = f"more than {LONGEST // 1024} KiB of code: the rest was not read"
             return
         if cell.lines[0].startswith(_WRITING):
-            self._write(cell)
+            # the lines of the file that it writes are those of the notebook
+            name = next((word for word in cell.lines[0].split()[1:] if not word.startswith("-")), "")
+            content = "\n".join(cell.lines[1:])
+            if name and len(cell.places) > 1:
+                self.written[posixpath.basename(name)] = Opened(
+                    self._path, content.encode("utf-8", "replace"), cell.places[1] - 1
+                )
         code = translated(cell.lines)
         if code.shell is not None:
             lines = list(zip(cell.places[code.shell :], cell.lines[code.shell :]))
@@ -100,13 +106,6 @@ class NotebookSteps:
     def alternatives(self) -> frozenset[tuple[str, str]]:
         """Return the pins of which the code chooses one."""
         return frozenset(pins_in("\n".join(self._values.alternatives)))
-
-    def _write(self, cell: Cell) -> None:
-        """Keep the file that a cell writes, whose lines are those of the notebook."""
-        name = next((word for word in cell.lines[0].split()[1:] if not word.startswith("-")), "")
-        content = "\n".join(cell.lines[1:])
-        if name and len(cell.places) > 1:
-            self.written[posixpath.basename(name)] = Opened(self._path, content.encode("utf-8", "replace"), cell.places[1] - 1)
 
     def _lines(self, first: int, last: int) -> tuple[Line, ...]:
         return tuple(zip(self._cell.places[first - 1 : last], self._cell.lines[first - 1 : last]))

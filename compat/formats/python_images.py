@@ -229,8 +229,9 @@ class PythonImages:
             for program, args in (*nodes, *((("pip",), [listed]) for listed in image.lists)):
                 words = [Word(each, 0, 0) for each in (*program, "install")]
                 for each in self.requirements(args):
-                    word = _word(each, positions)
-                    words += [] if word is None else [word]
+                    span = positions.quoted(each.node)
+                    if span is not None and isinstance(each.node, ast.Constant) and each.node.value == each.text:
+                        words.append(Word(each.text, *span))
                 script.read_words(mapped, words, json=True)
 
 
@@ -244,13 +245,3 @@ def _texts(node: ast.expr | None) -> dict[str, str]:
     """Return the strings of a dictionary, by key."""
     found = ((key, each.value) for key, each in _entries(node).items() if isinstance(each, ast.Constant))
     return {str(key): text for key, text in found if isinstance(text, str)}
-
-
-def _word(found: Requirement, positions: Positions) -> Word | None:
-    """Return a constant on one line as a word with its quotes."""
-    span = positions.quoted(found.node)
-    return (
-        None
-        if span is None or not isinstance(found.node, ast.Constant) or found.node.value != found.text
-        else Word(found.text, *span)
-    )

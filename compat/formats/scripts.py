@@ -89,19 +89,6 @@ _SHORT = {"G": "gpus", "N": "nodes", "n": "ntasks"}
 _CONFLICT = ("<<<<<<< ", ">>>>>>> ", "||||||| ")
 
 
-def _job(path: str, lines: Sequence[Placed], batch: Batch) -> Job:
-    """Return the job of a script after all its commands, on the packages of the image that it runs its last job in, if any."""
-    script = Script(tuple(lines))
-    job = Job(path)
-    job.run(script, batch.variables())
-    image, line = image_of_job(job.commands, batch.image)
-    if image is not None:
-        job = Job(path, image=image, line=line)
-        job.run(script, batch.variables())
-        job.note_image()
-    return job
-
-
 def _cuda_module(commands: Sequence[tuple[ShellCommand, int]]) -> str | None:
     """Return the CUDA release loaded by ``module load cuda/12.4``; ``None`` if there are two or none."""
     found: set[str] = set()
@@ -135,7 +122,14 @@ class ShellScript(InstallFormat):
                 raise InputError("has an unresolved merge conflict", path, line.number)
         batch = Batch(text)
         scheduler = batch.variables()
-        job = _job(path, lines, batch)
+        script = Script(tuple(lines))
+        job = Job(path)
+        job.run(script, scheduler)
+        image, at = image_of_job(job.commands, batch.image)
+        if image is not None:  # the last job runs in it, on its packages
+            job = Job(path, image=image, line=at)
+            job.run(script, scheduler)
+            job.note_image()
         job.start_last_command(scheduler=scheduler)
         context = Environment(accelerators=batch.devices(), cuda_toolkit=_cuda_module(job.commands))
         containers = tuple(container_listings(job, "shell"))

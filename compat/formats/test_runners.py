@@ -11,7 +11,7 @@ from itertools import product
 
 from compat.formats.edit.changes import Change, Statement
 from compat.formats.edit.dispatch import Span, edit_spans
-from compat.formats.edit.files import Edit, Mapped
+from compat.formats.edit.files import Edit, Mapped, line_around
 from compat.formats.include import NotRead, WorkingFolders
 from compat.formats.installs.command import install_of
 from compat.formats.installs.edit import InstallScript
@@ -237,8 +237,8 @@ def _statements(path: str, text: str) -> Iterator[Statement[Span | None]]:
             except ValueError:
                 continue
             start = line.offset + line.text.index(written)
-            gone = (text.rfind("\n", 0, start) + 1, (text.find("\n", start) + 1) or len(text))
-            yield Statement(found, path, line.number, Span(start, start + len(written), written, gone=gone))
+            span = Span(start, start + len(written), written, gone=line_around(text, start))
+            yield Statement(found, path, line.number, span)
 
 
 _INSTALLERS = {

@@ -73,10 +73,8 @@ class _Reader:
             return self._call(node)
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return Both(()) if node.value else Either(())
-        return self._named(_dotted(node).rpartition(".")[2])
-
-    def _named(self, name: str) -> Condition:
-        """Return the condition that a name used as a truth value represents."""
+        # the condition that a name used as a truth value represents
+        name = _dotted(node).rpartition(".")[2]
         asked = _ASKED_NAME.match(name)
         if asked is not None:
             return self._asked(asked, None)

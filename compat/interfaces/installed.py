@@ -261,16 +261,13 @@ class Followed:
     def _has_only_its_files(self, package: str) -> bool:
         """Whether nothing adds modules to a package; folders without code add none, but the packages above may."""
         if not self._files.is_bare(package):
-            return self._is_closed(package)
+            # whether a package has just the submodules that are in its folder
+            path = self._files.find(package)
+            if not path or not path.endswith("__init__.py") or package.partition(".")[0] in _CLOSED:
+                return False
+            return _ADDS_MODULES.search(text_of(path) + self._called(package, path)) is None
         above = package.rpartition(".")[0]
         return package not in _CLOSED and (not above or self._has_only_its_files(above))
-
-    def _is_closed(self, package: str) -> bool:
-        """Whether a package has just the submodules that are in its folder."""
-        path = self._files.find(package)
-        if not path or not path.endswith("__init__.py") or package.partition(".")[0] in _CLOSED:
-            return False
-        return _ADDS_MODULES.search(text_of(path) + self._called(package, path)) is None
 
     def _called(self, module: str, path: str) -> str:
         """The text of the modules that a module imports a function from and calls it at once, which may add modules."""

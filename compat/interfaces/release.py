@@ -250,27 +250,24 @@ class Names:
 
     def _defined(self, module: str, name: str, definition: object, depth: int) -> Meaning:
         if isinstance(definition, Imported):
-            return self._imported(module, name, definition, depth)
+            # resolve a re-export; the name itself exists even if its target is unknown
+            if definition.module.partition(".")[0] not in self.surface.tops:
+                dotted = definition.module if definition.name is None else f"{definition.module}.{definition.name}"
+                return Meaning(OUTSIDE, self.surface, dotted, "", None, definition.line)
+            if definition.name is None:
+                return self._module(definition.module) or UNKNOWN
+            if (definition.module, definition.name) == (module, name):
+                return self._module(f"{module}.{name}") or UNKNOWN
+            target = self.get(definition.module, definition.name, depth)
+            if target.kind in _NOTHING:
+                return Meaning(VALUE, self.surface, module, name, None, definition.line)
+            return target
         if isinstance(definition, Class):
             return Meaning("class", self.surface, module, name, definition, definition.line)
         if isinstance(definition, Function):
             return Meaning("function", self.surface, module, name, definition, definition.line)
         assert isinstance(definition, Value)
         return Meaning(VALUE, self.surface, module, name, None, definition.line)
-
-    def _imported(self, module: str, name: str, found: Imported, depth: int) -> Meaning:
-        """Resolve a re-export; the name itself exists even if its target is unknown."""
-        if found.module.partition(".")[0] not in self.surface.tops:
-            dotted = found.module if found.name is None else f"{found.module}.{found.name}"
-            return Meaning(OUTSIDE, self.surface, dotted, "", None, found.line)
-        if found.name is None:
-            return self._module(found.module) or UNKNOWN
-        if (found.module, found.name) == (module, name):
-            return self._module(f"{module}.{name}") or UNKNOWN
-        target = self.get(found.module, found.name, depth)
-        if target.kind in _NOTHING:
-            return Meaning(VALUE, self.surface, module, name, None, found.line)
-        return target
 
     def _provided(self, record: Module, name: str, depth: int) -> tuple[Meaning | None, bool]:
         """Resolve a name from star imports or lazy tables; if not found, also return whether it may still exist."""

@@ -141,10 +141,6 @@ class World:
             return self.member(of, name)
         return UNKNOWN
 
-    def _inside(self, found: Meaning) -> Meaning:
-        """Resolve a name re-exported from another package."""
-        return self.find(found.module) if found.kind == OUTSIDE else found
-
     # Classes
 
     def bases(self, of: Meaning) -> tuple[tuple[Meaning, ...], bool]:
@@ -261,11 +257,13 @@ class World:
             return False
         target = signature.forwards[0]
         if target.startswith("super()."):
-            made = self._next_method(callee, target.removeprefix("super()."))
+            owner = self.find(f"{callee.module}.{callee.name.rpartition('.')[0]}")
+            made = self.inherited(owner, target.removeprefix("super().")) if owner.kind == "class" else None
         elif target.partition(".")[0] in ("self", "cls"):
             return False
         else:
-            made = self.callee(self._inside(self._in_module(callee, target)))
+            found = self._in_module(callee, target)
+            made = self.callee(self.find(found.module) if found.kind == OUTSIDE else found)
         if made is None:
             return False
         return bool(self.rejected(made[0], made[1], made[2], 0, (keyword,), depth=depth + 1))
@@ -274,10 +272,6 @@ class World:
         if callee.surface is None:
             return UNKNOWN
         return self.find(f"{callee.module}.{target}")
-
-    def _next_method(self, callee: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
-        owner = self.find(f"{callee.module}.{callee.name.rpartition('.')[0]}")
-        return self.inherited(owner, method) if owner.kind == "class" else None
 
     def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
         """Return the method that ``super().method`` in a class calls; ``None`` if unknown."""

@@ -44,23 +44,19 @@ def read_nvidia(lines: Sequence[Line], found: Findings) -> None:
             found.record("cuda_toolkit", short_version(match[1]))
             found.used.add(line.number)
         elif "capability" in line.text:
-            _warning(line.text, found)
+            # read torch's warning about an unsupported GPU, and the old banner of bitsandbytes
+            warned, highest = _TOO_NEW.search(line.text), _HIGHEST.search(line.text)
+            if warned is not None and is_gpu(warned["name"]):
+                digits = warned["digits"]
+                one = Accelerator("nvidia", warned["name"].strip(), f"{digits[:-1]}.{digits[-1]}")
+                found.accelerators([one], ONE_KIND, counted=False)
+            elif highest is not None:
+                found.accelerators([Accelerator("nvidia", None, highest[1])], ONE_KIND, counted=False)
         elif "GPU0" in line.text and (match := _TOPOLOGY.match(line.text + " ")):
             found.device_counts.append(match[0].count("GPU"))
             found.used.add(line.number)
         elif line.text.startswith("CUDA Version    ") or line.text.startswith("CUDA UMD Version    "):
             found.used.add(line.number)  # nvidia-smi -q: the newest the driver supports
-
-
-def _warning(text: str, found: Findings) -> None:
-    """Read torch's warning about an unsupported GPU, and the old banner of bitsandbytes."""
-    warned, highest = _TOO_NEW.search(text), _HIGHEST.search(text)
-    if warned is not None and is_gpu(warned["name"]):
-        digits = warned["digits"]
-        one = Accelerator("nvidia", warned["name"].strip(), f"{digits[:-1]}.{digits[-1]}")
-        found.accelerators([one], ONE_KIND, counted=False)
-    elif highest is not None:
-        found.accelerators([Accelerator("nvidia", None, highest[1])], ONE_KIND, counted=False)
 
 
 def _add(found: Findings, hardware: Hardware) -> None:

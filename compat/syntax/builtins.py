@@ -41,25 +41,21 @@ def of_text(text: Text, name: str, args: Sequence[Value], line: int) -> Value:
     if name == "format":
         return _formatted(text, args, line)
     if name in ("split", "rsplit", "partition", "rpartition"):
-        return _divided(text, name, args, line)
+        separator = args[0].value if args and isinstance(args[0], Text) else None
+        if not args and name == "split":
+            return pieces(text, None)
+        if not separator:
+            return Unknown(line)
+        if len(args) == 1 and name.endswith("split"):
+            return pieces(text, separator)
+        more = [each for each in args[1:] if isinstance(each, int)]
+        return [derived(text, each) for each in getattr(text.value, name)(separator, *more)]
     given = [each.value for each in args if isinstance(each, Text)]
     if len(given) < len(args) or len(given) != (2 if name == "replace" else len(given[:1])):
         return Unknown(line)
     if name in (*_STRIPPED, *_CHANGED):
         return derived(text, getattr(text.value, name)(*given))
     return bool(getattr(text.value, name)(*given)) if name in _ASKED else Unknown(line)
-
-
-def _divided(text: Text, name: str, args: Sequence[Value], line: int) -> Value:
-    separator = args[0].value if args and isinstance(args[0], Text) else None
-    if not args and name == "split":
-        return pieces(text, None)
-    if not separator:
-        return Unknown(line)
-    if len(args) == 1 and name.endswith("split"):
-        return pieces(text, separator)
-    more = [each for each in args[1:] if isinstance(each, int)]
-    return [derived(text, each) for each in getattr(text.value, name)(separator, *more)]
 
 
 def _formatted(text: Text, args: Sequence[Value], line: int) -> Value:
@@ -153,23 +149,19 @@ def built_in(
             return args[0]
         return items_of(args[0], line) if args else []
     if name in ("dict", "OrderedDict"):
-        return _table(args, options, line)
+        start: Table = {}
+        if args and isinstance(args[0], dict):
+            start.update(args[0])
+        elif args and isinstance(args[0], list):
+            for pair in args[0]:
+                both = pair if isinstance(pair, list) and len(pair) == 2 else [None, Unknown(line)]
+                start[both[0].value if isinstance(both[0], Text) else Unknown(line)] = both[1]
+        elif args:
+            return Unknown(line)
+        return {**start, **options}
     if name == "print":
         return None
     return _of_first(name, args, line, call) if args else Unknown(line)
-
-
-def _table(args: Sequence[Value], options: Mapping[str | Unknown, Value], line: int) -> Value:
-    start: Table = {}
-    if args and isinstance(args[0], dict):
-        start.update(args[0])
-    elif args and isinstance(args[0], list):
-        for pair in args[0]:
-            both = pair if isinstance(pair, list) and len(pair) == 2 else [None, Unknown(line)]
-            start[both[0].value if isinstance(both[0], Text) else Unknown(line)] = both[1]
-    elif args:
-        return Unknown(line)
-    return {**start, **options}
 
 
 def _of_first(name: str, args: Sequence[Value], line: int, call: Callable[[Value, list[Value]], Value]) -> Value:
@@ -179,21 +171,19 @@ def _of_first(name: str, args: Sequence[Value], line: int, call: Callable[[Value
     if name == "len":
         return len(items_of(args[0], line)) if isinstance(args[0], (list, dict)) else Unknown(line)
     if name in ("filter", "map") and len(args) == 2:
-        return _filtered(name, args[0], items_of(args[1], line), line, call)
+        function = args[0]
+        items = items_of(args[1], line)
+        if name == "map":
+            return [call(function, [each]) for each in items]
+        kept: list[Value] = []
+        for each in items:
+            wanted = is_true(each if function is None else call(function, [each]))
+            if wanted is not False:
+                kept.append(each if wanted else conditional(each, line))
+        return kept
     if name in ("sum", "chain", "from_iterable"):
         lists = args if name == "chain" else items_of(args[0], line)
         return [each for inner in lists for each in items_of(inner, line)]
     if name == "enumerate":
         return [[number, each] for number, each in enumerate(items_of(args[0], line))]
     return Unknown(line)
-
-
-def _filtered(name: str, function: Value, items: list[Value], line: int, call: Callable[[Value, list[Value]], Value]) -> Value:
-    if name == "map":
-        return [call(function, [each]) for each in items]
-    kept: list[Value] = []
-    for each in items:
-        wanted = is_true(each if function is None else call(function, [each]))
-        if wanted is not False:
-            kept.append(each if wanted else conditional(each, line))
-    return kept

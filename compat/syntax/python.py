@@ -327,21 +327,18 @@ class Notebook:
         try:
             self.tree = parsed("\n".join(cells), path)
         except InputError:
-            self.tree = self._readable(cells, path)
-
-    def _readable(self, cells: list[str], path: str) -> ast.Module:
-        problems: list[str] = []
-        for at, cell in enumerate(cells):
-            try:
-                parsed(cell, path)
-            except InputError as problem:
-                where = f", line {problem.line}" if problem.line else ""
-                problems.append(f"cell {at + 1}{where}: {problem.message}")
-                cells[at] = "\n" * cell.count("\n")
-        if not any(cell.strip() for cell in cells):
-            raise InputError(problems[0] if problems else "has no code", path)
-        self.notes = tuple(f"{path} {problem}; the cell was skipped" for problem in problems)
-        return parsed("\n".join(cells), path)
+            problems: list[str] = []
+            for at, cell in enumerate(cells):
+                try:
+                    parsed(cell, path)
+                except InputError as problem:
+                    where = f", line {problem.line}" if problem.line else ""
+                    problems.append(f"cell {at + 1}{where}: {problem.message}")
+                    cells[at] = "\n" * cell.count("\n")
+            if not any(cell.strip() for cell in cells):
+                raise InputError(problems[0] if problems else "has no code", path) from None
+            self.notes = tuple(f"{path} {problem}; the cell was skipped" for problem in problems)
+            self.tree = parsed("\n".join(cells), path)
 
     def cell(self, line: int) -> int:
         """Return the code cell of a line of the tree."""

@@ -329,7 +329,17 @@ class _Plain:
         if self._left < 0:
             raise InputError(f"expands to more than {_BUDGET} values", self._file, value.line)
         if value.kind is _SCALAR:
-            return self._scalar(value)
+            text: Any = value.content
+            if text is None:
+                return None
+            resolve: Any = self._loader.resolve
+            tag = value.tag or resolve(yaml.ScalarNode, text, (value.is_plain, not value.is_plain))
+            try:
+                return self._loader.construct_object(yaml.ScalarNode(tag, text))
+            except yaml.constructor.ConstructorError as problem:
+                raise InputError(f"is not YAML: {problem.problem}", self._file, value.line) from None
+            except ValueError:
+                return text  # an invalid date or number
         if value.tag not in (None, "!", _TAGS[value.kind]):
             raise InputError(f"has a value of the unsupported type {value.tag}", self._file, value.line)
         content: Any = value.content
@@ -349,19 +359,6 @@ class _Plain:
             own[inner[-1]] = self.of(each, inner)
             self.lines[inner] = key.line
         return {**inherited, **own}
-
-    def _scalar(self, value: Value) -> object:
-        text: Any = value.content
-        if text is None:
-            return None
-        resolve: Any = self._loader.resolve
-        tag = value.tag or resolve(yaml.ScalarNode, text, (value.is_plain, not value.is_plain))
-        try:
-            return self._loader.construct_object(yaml.ScalarNode(tag, text))
-        except yaml.constructor.ConstructorError as problem:
-            raise InputError(f"is not YAML: {problem.problem}", self._file, value.line) from None
-        except ValueError:
-            return text  # an invalid date or number
 
 
 _TAGS = {_LIST: "tag:yaml.org,2002:seq", _TABLE: "tag:yaml.org,2002:map"}

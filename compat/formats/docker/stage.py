@@ -287,16 +287,10 @@ class Run:
             self.stage.not_read(self.places.at, "the RUN was not read: unbalanced quotes")
         if not set(_BRANCHES).isdisjoint(text.split()) and self.stage.installs.changes != before:
             self.stage.note(instruction.line, "installs under a condition; every branch was read, the last one counts")
-            self._branches(text, known, installed)
-
-    def _branches(self, text: str, known: Mapping[str, str], installed: Installs) -> None:
-        """Keep what each branch installs on top of what was installed before."""
-        first = self.instruction.line
-        lines = [(first, each) for each in text.split("\n")]
-        steps = ShellSteps(lines, lambda _: f"{self.stage.path}:{first}", known).steps
-        alone = installed.copied(self.stage.files)
-        alone.run(steps)
-        self.stage.branches += alone.branches(installed)
+            lines = [(instruction.line, each) for each in text.split("\n")]
+            alone = installed.copied(self.stage.files)
+            alone.run(ShellSteps(lines, lambda _: f"{self.stage.path}:{instruction.line}", known).steps)
+            self.stage.branches += alone.branches(installed)
 
     def read_start(self, words: Sequence[str]) -> None:
         """Apply what the command of the container installs when it starts; a script of the project is only named."""
@@ -481,16 +475,12 @@ class _Places:
     def line_of(self, words: Sequence[str]) -> int:
         """Return the next line with one of the words (or the distribution of that name), else the current one."""
         if self._lines is None:
-            self._lines = self._indexed()
+            self._lines = {}
+            for piece in (*self._instruction.lines, *(line for each in self._instruction.documents for line in each.pieces)):
+                for word in piece.text.translate(_BLANKS).split():
+                    for name in {word, normalized(word), normalized(word.partition("-")[0])}:
+                        self._lines.setdefault(name, []).append(piece.number)
         places = [self._lines.get(word, []) for word in words]
         following = [lines[at] for lines in places if (at := bisect_left(lines, self.at)) < len(lines)]
         self.at = min(following, default=self.at)
         return self.at
-
-    def _indexed(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for piece in (*self._instruction.lines, *(line for each in self._instruction.documents for line in each.pieces)):
-            for word in piece.text.translate(_BLANKS).split():
-                for name in {word, normalized(word), normalized(word.partition("-")[0])}:
-                    found.setdefault(name, []).append(piece.number)
-        return found

@@ -195,13 +195,21 @@ class _Source:
     def instruction(self, line: str, pieces: list[Piece]) -> Instruction:
         name, rest = _first_word(line)
         name = name.upper()
-        flags, rest = _flags(rest)
+        flags: list[str] = []  # --name=value, whose value may be quoted
+        behind = 0
+        for word in written_words(rest):
+            if len(word.value) < 3 or not word.value.startswith("--"):
+                behind = word.start
+                break
+            flags.append(word.value)
+            behind = word.end
+        rest = rest[behind:].lstrip(_BLANK)
         words = json_words(rest) if rest.startswith("[") else None
         documents: list[HereDocument] = []
         inner = _first_word(rest)[0].upper() if name == "ONBUILD" else name
         if "<<" in rest and words is None and inner in _WITH_DOCUMENTS:
             documents = [self._document(each) for each in _delimiters(rest)]
-        return Instruction(name, rest, pieces[0].number, flags, words, tuple(documents), tuple(pieces))
+        return Instruction(name, rest, pieces[0].number, tuple(flags), words, tuple(documents), tuple(pieces))
 
     def _document(self, delimiter: Delimiter) -> HereDocument:
         first = self.at
@@ -220,19 +228,6 @@ class _Source:
 def _first_word(text: str) -> tuple[str, str]:
     parts = text.strip().split(None, 1)
     return (parts[0], parts[1] if len(parts) > 1 else "") if parts else ("", "")
-
-
-def _flags(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the leading ``--name=value`` words, whose values may be quoted."""
-    found: list[str] = []
-    behind = 0
-    for word in written_words(text):
-        if len(word.value) < 3 or not word.value.startswith("--"):
-            behind = word.start
-            break
-        found.append(word.value)
-        behind = word.end
-    return tuple(found), text[behind:].lstrip(_BLANK)
 
 
 def json_words(text: str) -> tuple[str, ...] | None:
@@ -274,7 +269,11 @@ def read_commands(script: InstallScript) -> None:
         if instruction.name in ("ARG", "ENV"):
             for each in instruction.settings():
                 if each.value is not None:
-                    _define(script, mapped, each.name, each.value, each.start)
+                    written = each.value
+                    start = each.start
+                    if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
+                        start, written = start + 1, written[1:-1]
+                    script.variables.define(each.name, written, mapped.span(start, start + len(written)) if written else None)
         elif instruction.name != "RUN":
             continue
         elif instruction.words is not None:
@@ -286,9 +285,3 @@ def read_commands(script: InstallScript) -> None:
             script.read(mapped)
         elif document.is_shell:
             script.read(joined((each.text, each.offset) for each in document.pieces))
-
-
-def _define(script: InstallScript, mapped: Mapped, name: str, written: str, start: int) -> None:
-    if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
-        start, written = start + 1, written[1:-1]
-    script.variables.define(name, written, mapped.span(start, start + len(written)) if written else None)

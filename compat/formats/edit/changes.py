@@ -268,7 +268,13 @@ def rewritten(text: str, change: Change, how: str) -> str:
     if change.is_wheel and how == ADMIT and parts.address is None:
         return text  # pip install {address} || pip install flash-attn
     if change.is_direct_url:
-        return _from_address(parts, change)
+        new = address(change.source)
+        if parts.address is not None and change.source is not None and change.source.kind == "vcs":
+            new = moved_revision(parts.address, change.source) or new
+        if change.is_wheel and "python" in parts.tail and (own := _PYTHON.search(parts.address or "")):
+            new = _PYTHON.sub(own[0], new)  # one line for each Python
+        tail = f" {parts.tail.lstrip()}" if parts.tail.strip() else parts.tail
+        return f"{new}{tail}" if parts.bare and change.is_wheel else f"{parts.head.rstrip()} @ {new}{tail}"
     assert change.after is not None
     if parts.address is None:
         if change.limit and how == EXACT and not is_pinned(parts.clauses):
@@ -330,7 +336,12 @@ def _parts(text: str, name: str) -> _Parts:
     head, rest = text[:end], text[end:]
     # "torch@https://…" also looks like a path
     if rest.lstrip()[:1] != "@" and (is_url(text.strip()) or is_path(text)):
-        return _bare(text, name)
+        url, tail = _cut_marker(text.strip())
+        lead = text[: len(text) - len(text.lstrip())]
+        egg = re.search(r"[#&]egg=([A-Za-z0-9._-]+)(\[[^\]]*\])?", url)
+        written = egg[1] if egg is not None and normalized(egg[1]) == name else name
+        own = egg[2] if egg is not None and egg[2] else ""
+        return _Parts(f"{lead}{written}{own}", address=url, tail=tail, bare=egg is None)
     if found is None or normalized(found[0].strip()) != name:
         raise InputError(f"expected a requirement of {name}, not {excerpt(text, 60)!r}")
     if rest.lstrip()[:1] == "@":
@@ -341,29 +352,10 @@ def _parts(text: str, name: str) -> _Parts:
     return _Parts(head, kept, tail=clauses[len(kept) :] + semicolon + marker)
 
 
-def _bare(text: str, name: str) -> _Parts:
-    url, tail = _cut_marker(text.strip())
-    lead = text[: len(text) - len(text.lstrip())]
-    egg = re.search(r"[#&]egg=([A-Za-z0-9._-]+)(\[[^\]]*\])?", url)
-    written = egg[1] if egg is not None and normalized(egg[1]) == name else name
-    extras = egg[2] if egg is not None and egg[2] else ""
-    return _Parts(f"{lead}{written}{extras}", address=url, tail=tail, bare=egg is None)
-
-
 def _cut_marker(text: str) -> tuple[str, str]:
     """Split an address and the marker after it, including the blank before the marker."""
     found = re.search(r"(?<!\s)\s+(?:;|$)|;\s", text)
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
-
-
-def _from_address(parts: _Parts, change: Change) -> str:
-    new = address(change.source)
-    if parts.address is not None and change.source is not None and change.source.kind == "vcs":
-        new = moved_revision(parts.address, change.source) or new
-    if change.is_wheel and "python" in parts.tail and (own := _PYTHON.search(parts.address or "")):
-        new = _PYTHON.sub(own[0], new)  # one line for each Python
-    tail = f" {parts.tail.lstrip()}" if parts.tail.strip() else parts.tail
-    return f"{new}{tail}" if parts.bare and change.is_wheel else f"{parts.head.rstrip()} @ {new}{tail}"
 
 
 def moved_revision(url: str, source: Source) -> str | None:

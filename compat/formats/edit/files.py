@@ -77,6 +77,11 @@ def line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text.partition("\n")[0] + text.partition("\n")[1] else "\n"
 
 
+def line_around(text: str, offset: int) -> tuple[int, int]:
+    """Return start and end of the line that contains an offset, with its line ending."""
+    return text.rfind("\n", 0, offset) + 1, (text.find("\n", offset) + 1) or len(text)
+
+
 def line_at(text: str, offset: int) -> int:
     """Return the 1-based line of an offset."""
     return text.count("\n", 0, offset) + 1
@@ -239,7 +244,13 @@ def _replace(files: Sequence[_File]) -> None:
             file.restore()
         raise
     for folder in {os.path.dirname(file.path) for file in files}:
-        _flush_folder(folder)
+        # the renames reach the disk; some systems cannot open a folder, and do not need it
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -304,15 +315,7 @@ class _File:
         mode = stat.S_IMODE(self._status.st_mode)
         if not mode & 0o222 or not os.access(self.path, os.W_OK):
             raise InputError("is read-only: nothing was written", self._edit.path)
-        self._clear_leftovers()
-        try:
-            self._write(mode)
-            self._keep()
-        except OSError as problem:
-            raise self._error(problem) from None
-
-    def _clear_leftovers(self) -> None:
-        """Remove files left by a killed run, but not those of a running process."""
+        # remove files left by a killed run, but not those of a running process
         folder, name = os.path.split(self.path)
         left = re.compile(rf"\.{re.escape(name[:100])}\.(\d{{1,10}})-[0-9a-f]{{8}}\.(?:new|old)")
         with contextlib.suppress(OSError):
@@ -320,19 +323,21 @@ class _File:
                 match = left.fullmatch(each)
                 if match is not None and os.name == "posix" and not _runs(int(match[1])):
                     os.unlink(os.path.join(folder, each))
-
-    def _write(self, mode: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(self._new, flags, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(self._edit.after)
-            file.flush()
-            if hasattr(os, "fchown"):
-                status = os.fstat(descriptor)
-                if (status.st_uid, status.st_gid) != (self._status.st_uid, self._status.st_gid):
-                    os.fchown(descriptor, self._status.st_uid, self._status.st_gid)
-            os.chmod(self._new, mode)
-            os.fsync(descriptor)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(self._new, flags, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(self._edit.after)
+                file.flush()
+                if hasattr(os, "fchown"):
+                    status = os.fstat(descriptor)
+                    if (status.st_uid, status.st_gid) != (self._status.st_uid, self._status.st_gid):
+                        os.fchown(descriptor, self._status.st_uid, self._status.st_gid)
+                os.chmod(self._new, mode)
+                os.fsync(descriptor)
+            self._keep()
+        except OSError as problem:
+            raise self._error(problem) from None
 
     def _keep(self) -> None:
         try:
@@ -373,13 +378,3 @@ def _runs(process: int) -> bool:
     except OSError:
         pass
     return True
-
-
-def _flush_folder(folder: str) -> None:
-    """Flush the renames to disk; some systems cannot open a folder, and do not need it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

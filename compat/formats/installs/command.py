@@ -100,7 +100,15 @@ def _install(rest: Sequence[str], first: int, variables: Mapping[str, str]) -> I
     is_pip = is_pip_name(name)
     if name in ("pip-sync", "easy_install", "rye"):
         options, operands = split_options(rest[1:], _VALUED, first + 1)
-        return _relative_of_pip(name, options, operands, variables)
+        if name == "easy_install":
+            return _pip_install(options, operands, variables, "pip")
+        if name == "pip-sync":
+            files = [each.text for each in operands] or ["requirements.txt"]
+            return _with_index(Install(files=tuple(files), manager="pip"), options, variables)
+        command = operands[0].text if operands else ""
+        if command == "sync":
+            return Install(files=("requirements.lock",), manager="uv")
+        return _pip_install(options, operands[1:], variables, "uv") if command == "add" else None
     if not is_pip and name != "uv" and name not in _OTHERS:
         return None
     valued = _CONDA_VALUED if name in _CONDA else _PROJECT_VALUED if name in PROGRAMS and name != "uv" else _VALUED
@@ -151,21 +159,6 @@ def _pip(options: Sequence[Operand], operands: Sequence[Operand], variables: Map
     if is_unresolved(command) and names:
         return Install(unknown=(f"{manager} {command}: {AT_RUN_TIME}",))
     return None
-
-
-def _relative_of_pip(
-    name: str, options: Sequence[Operand], operands: Sequence[Operand], variables: Mapping[str, str]
-) -> Install | None:
-    """Return what programs with the requirements and files of pip install."""
-    if name == "easy_install":
-        return _pip_install(options, operands, variables, "pip")
-    if name == "pip-sync":
-        files = [each.text for each in operands] or ["requirements.txt"]
-        return _with_index(Install(files=tuple(files), manager="pip"), options, variables)
-    command = operands[0].text if operands else ""
-    if command == "sync":
-        return Install(files=("requirements.lock",), manager="uv")
-    return _pip_install(options, operands[1:], variables, "uv") if command == "add" else None
 
 
 def _pip_install(
@@ -414,7 +407,14 @@ def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operan
     lock = PROGRAMS[manager]
     command = operands[0].text if operands else ""
     if manager == "pixi" and command in ("exec", "x", "global"):
-        return _pixi_alone(command, options, operands)
+        # what they install is beside the project
+        if command == "global":
+            installs = [each.text for each in operands[1:2]] in (["install"], ["add"])
+            specs = [*operands[2:], *named(options, "with")] if installs else []
+        else:
+            program = operands[1].at if len(operands) > 1 else sys.maxsize  # options behind it are its own
+            specs = [each for each in named(options, "s", "spec", "w", "with") if each.at < program]
+        return replace(_conda_specs(specs), manager="pixi") if specs else None
     if command in ("remove", "uninstall"):
         return Install(removed=names_of(each.text for each in operands[1:]), manager=manager)
     if command == "add" or (command == "install" and manager == "pipenv" and len(operands) > 1):
@@ -440,18 +440,6 @@ def _project(manager: str, options: Sequence[Operand], operands: Sequence[Operan
         environment="".join(values(options, "e", "environment")[-1:]) or None,
     )
     return Install(manager=manager, locks=(chosen,))
-
-
-def _pixi_alone(command: str, options: Sequence[Operand], operands: Sequence[Operand]) -> Install | None:
-    """Return what ``pixi exec`` and ``pixi global`` install beside the project; ``None`` if they name no package."""
-    if command == "global":
-        specs = (
-            [*operands[2:], *named(options, "with")] if [each.text for each in operands[1:2]] in (["install"], ["add"]) else []
-        )
-    else:
-        program = operands[1].at if len(operands) > 1 else sys.maxsize  # options behind it are its own
-        specs = [each for each in named(options, "s", "spec", "w", "with") if each.at < program]
-    return replace(_conda_specs(specs), manager="pixi") if specs else None
 
 
 def _comma_separated(options: Sequence[Operand], *names: str) -> tuple[str, ...]:

@@ -181,14 +181,11 @@ class InstallScript:
         # a release cannot be editable
         self._put(place, place.word.start if change.is_direct_url else place.command.words[place.first].start, new)
         if change.name in COMPILED_AT_INSTALL and ".whl" in value and not change.is_direct_url:
-            self._without_isolation(place.command)
-
-    def _without_isolation(self, command: EditedCommand) -> None:
-        """Let a command build with the torch that is installed, in place of a wheel that was built for another one."""
-        stated = any(word.value.startswith("--no-build-isolation") for word in command.words)
-        if command.install.manager in ("pip", "uv") and not command.json and not stated:
-            at = self._end(command)
-            self.replacements.append((at, at, " --no-build-isolation"))
+            # let a command build with the torch that is installed, in place of a wheel that was built for another one
+            stated = any(word.value.startswith("--no-build-isolation") for word in place.command.words)
+            if place.command.install.manager in ("pip", "uv") and not place.command.json and not stated:
+                at = self._end(place.command)
+                self.replacements.append((at, at, " --no-build-isolation"))
 
     def _by_variable(self, place: _Place, change: Change) -> bool:
         """Change the variable that holds the version, or its default; return whether that was possible."""

@@ -165,8 +165,10 @@ class ShellSteps:
             if install.runs:
                 self.others.append((found, line))
             return
-        inner = self._handed(found)
-        own = inner is None and (inner := self._started(found)) is not None
+        inner, own = None, False
+        if self._depth < _MOST_SHELLS:
+            inner = found.taken if reads_script(found.words) else handed_to_shell(found.words)
+            own = inner is None and (inner := self._started(found)) is not None
         if inner is not None and "install" in inner:
             known = {**self._given, **found.variables, **found.exported}
             frame.current.extend(self._inner(inner, line, known, lines if own else self._written))
@@ -176,16 +178,8 @@ class ShellSteps:
                 (self.elsewhere if unread.elsewhere else self.unread).append((line, unread.text))
         self.others.append((found, line))
 
-    def _handed(self, command: ShellCommand) -> str | None:
-        """Return the script that a command passes to a shell."""
-        if self._depth >= _MOST_SHELLS:
-            return None
-        return command.taken if reads_script(command.words) else handed_to_shell(command.words)
-
     def _started(self, command: ShellCommand) -> str | None:
         """Return the shell text that a command starts, if the project has it or an earlier command wrote it."""
-        if self._depth >= _MOST_SHELLS:
-            return None
         if (made := made_commands(command.words, command.directory, self._opened)) is not None:
             return made
         name = started_script(command.words)
@@ -194,16 +188,13 @@ class ShellSteps:
         written = self.files.get(posixpath.normpath(posixpath.join(command.directory or "", name)))
         text = self._opened(name, command.directory, "script") if written is None else written[0]
         if text is not None and command.words[0] in ("source", "."):
-            self._learn(text)
+            # the variables that a sourced file sets are known in the words of later commands
+            reader = ShellReader(self._given)
+            for each in simple_commands(text):
+                reader.read(each)
+            self._reader.learn(reader)
         is_program = command.words[0].endswith(name) and not name.endswith((".sh", ".bash"))
         return text if text is None or not is_program or is_shell_script(text) else None
-
-    def _learn(self, text: str) -> None:
-        """Set the variables that a sourced file sets, for the words of later commands."""
-        reader = ShellReader(self._given)
-        for command in simple_commands(text):
-            reader.read(command)
-        self._reader.learn(reader)
 
     def _write(self, found: ShellCommand, command: SimpleCommand, line: int) -> None:
         """Record the files that a command writes; the text of a here-document starts on the next line."""

@@ -41,7 +41,17 @@ class Values(Expressions):
         """Return one text for all of them, which are kept if there are several."""
         if len(texts) > 1:
             self.alternatives.update(texts)
-        return _shown(texts, label)
+        # if they name one distribution, its version becomes a variable
+        variable = f"${{{label}}}"
+        if len(texts) == 1:
+            text = texts[0]
+            if HOLE not in text:
+                return text
+            if text.count(HOLE) == 1:
+                return text.replace(HOLE, variable)
+        names = {leading_name(text.replace(HOLE, "$")) for text in texts}
+        name = names.pop() if len(names) == 1 else None
+        return f"{name}=={variable}" if name else variable
 
     def assign(self, target: ast.expr, value: ast.expr | None) -> None:
         """Record an assignment; ``None`` for a value that is only known at run time."""
@@ -195,20 +205,6 @@ class Values(Expressions):
 def _is_python(node: ast.expr) -> bool:
     """Whether an expression is ``sys.executable``."""
     return isinstance(node, ast.Attribute) and node.attr == "executable"
-
-
-def _shown(texts: tuple[str, ...], label: str) -> str:
-    """Return one text for all of them: if they name one distribution, its version becomes a variable."""
-    variable = f"${{{label}}}"
-    if len(texts) == 1:
-        text = texts[0]
-        if HOLE not in text:
-            return text
-        if text.count(HOLE) == 1:
-            return text.replace(HOLE, variable)
-    names = {leading_name(text.replace(HOLE, "$")) for text in texts}
-    name = names.pop() if len(names) == 1 else None
-    return f"{name}=={variable}" if name else variable
 
 
 def _closing(line: str, at: int) -> int:

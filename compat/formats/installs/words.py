@@ -283,22 +283,18 @@ def _unresolved(text: str, notes: list[str], unknown: list[str]) -> Distribution
     if found is None and file.endswith(".whl"):
         found = file.partition("-")[0]
     if address.startswith("git+"):
-        return _unresolved_repository(found, address)
+        # git+https://…/trl.git@$COMMIT: the repository is known, the commit is not
+        start = address.index("://") + 3
+        path, _, fragment = address.partition("#")
+        cut = path.find("@", path.rfind("/"))
+        path = path[:cut] if cut > start else path
+        if is_unresolved(path):
+            return None
+        kept = f"{path}#{fragment}" if fragment and not is_unresolved(fragment) else path
+        return parse_requirement(f"{found} @ {kept}" if found else kept)
     if found is None or is_unresolved(found):
         return None
     return Distribution(normalized(found), source=Source("url", {"url": without_credentials(address)}))
-
-
-def _unresolved_repository(name: str | None, address: str) -> Distribution | None:
-    """``git+https://…/trl.git@$COMMIT``: the repository is known, the commit is not."""
-    start = address.index("://") + 3
-    path, _, fragment = address.partition("#")
-    cut = path.find("@", path.rfind("/"))
-    path = path[:cut] if cut > start else path
-    if is_unresolved(path):
-        return None
-    kept = f"{path}#{fragment}" if fragment and not is_unresolved(fragment) else path
-    return parse_requirement(f"{name} @ {kept}" if name else kept)
 
 
 def from_index(distribution: Distribution, url: str) -> Distribution:

@@ -74,7 +74,11 @@ class LockedGraph:
             self.add(parent, child, marker)
             return
         tree = markers.parse(marker)
-        for extra in ("", *_extras_in(tree)):
+        compared = [(left, right) for left, _, right in markers.comparisons(tree) if (True, "extra") in (left, right)]
+        extras = {normalized((left if right[0] else right)[1]) for left, right in compared}
+        if len(extras) > _MANY:
+            raise ValueError("names too many extras")
+        for extra in sorted(extras | {""}):
             settled = _settled(tree, extra)
             if settled is not False:
                 source = self.extra(parent, extra) if extra else parent
@@ -185,16 +189,6 @@ def _parents_first(start: Iterable[int], children: Children) -> Iterator[int]:
                 seen.add(child)
                 path.append((child, iter(children.get(child, ()))))
     return reversed(order)
-
-
-def _extras_in(tree: Marker) -> list[str]:
-    found = set()
-    for left, _, right in markers.comparisons(tree):
-        if (True, "extra") in (left, right):
-            found.add(normalized((left if right[0] else right)[1]))
-    if len(found) > _MANY:
-        raise ValueError("names too many extras")
-    return sorted(found - {""})
 
 
 def _settled(tree: Marker, extra: str) -> Marker | bool:

@@ -40,7 +40,11 @@ class PoetryLock(ProjectLock):
     def read(self, path: str, text: str) -> tuple[Listing, ...]:
         document = read_toml(path, text)
         metadata = document.needed_table("metadata", "a table, as in every poetry.lock")
-        version = _lock_version(metadata)
+        written = metadata.needed_text("lock-version")
+        major, _, minor = written.partition(".")
+        if major not in ("1", "2") or not (minor.isascii() and minor.isdecimal() and len(minor) < 4):
+            raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(written, 40)!r}", "lock-version")
+        version = int(major), int(minor)
         if "package" not in document.content:
             raise document.expected("package", "a list of tables")
         packages = packages_of(document, "package", text)
@@ -59,14 +63,6 @@ class PoetryLock(ProjectLock):
                 environments=environments, complete=True,
             ),
         )  # fmt: skip
-
-
-def _lock_version(metadata: Table) -> tuple[int, int]:
-    text = metadata.needed_text("lock-version")
-    major, _, minor = text.partition(".")
-    if major not in ("1", "2") or not (minor.isascii() and minor.isdecimal() and len(minor) < 4):
-        raise metadata.wrong(f"lock-version: expected 1.x or 2.x, not {excerpt(text, 40)!r}", "lock-version")
-    return int(major), int(minor)
 
 
 def _pythons(metadata: Table) -> tuple[str | None, tuple[str, ...]]:
@@ -148,7 +144,15 @@ class _Graph:
         """Return all edges; the group ``dev`` of a version 1.x file is added to ``choices``."""
         graph = self._graph
         for number, package in enumerate(self._packages):
-            self._depend(number, package, package.section("dependencies"))
+            dependencies = package.section("dependencies")
+            for name, given in dependencies.content.items():
+                for each in given if isinstance(given, list) else [given]:
+                    if isinstance(each, str):
+                        each = {"version": each}
+                    if not isinstance(each, dict):
+                        raise dependencies.expected(name, "a version or a table")
+                    dependency = Table(each, package.file, package.line, f"{package.name}: {name}")
+                    self._depend_on(number, normalized(name), dependency)
         named = [
             (graph.resolved(name_at_start(name) or "", ""), choice) for choice, names in enumerate(extras) for name in names
         ]
@@ -164,16 +168,6 @@ class _Graph:
             choices.append(Choice("group", "dev", default=True))
             graph.add_roots(list(kept), kept, reached, len(choices) - 1)
         return graph.edges
-
-    def _depend(self, number: int, package: Table, dependencies: Table) -> None:
-        for name in dependencies.content:
-            given = dependencies.content[name]
-            for each in given if isinstance(given, list) else [given]:
-                if isinstance(each, str):
-                    each = {"version": each}
-                if not isinstance(each, dict):
-                    raise dependencies.expected(name, "a version or a table")
-                self._depend_on(number, normalized(name), Table(each, package.file, package.line, f"{package.name}: {name}"))
 
     def _depend_on(self, number: int, name: str, dependency: Table) -> None:
         address = next((key for key in _ADDRESSES if key in dependency.content), None)

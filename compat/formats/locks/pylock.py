@@ -52,23 +52,18 @@ class Pylock(ProjectLock):
         environments = document.texts("environments")
         entries = tuple(Entry(_distribution(package), package.line) for package in packages)
         edges = tuple(Edge(ROOT, number, entry.distribution.marker) for number, entry in enumerate(entries))
+        defaults = [normalized(group) for group in document.texts("default-groups")]
+        groups = dict.fromkeys([*map(normalized, document.texts("dependency-groups")), *defaults])
+        extras = dict.fromkeys(map(normalized, document.texts("extras")))
+        choices = [Choice("extra", extra) for extra in extras]
+        choices += [Choice("group", group, default=group in defaults) for group in groups]
         note = _note(document, packages)
         return (
             Listing(
-                path, "pylock.toml", entries, edges, _choices(document), requires_python=requires_python,
+                path, "pylock.toml", entries, edges, tuple(choices), requires_python=requires_python,
                 environments=tuple(environments), complete=True, notes=() if note is None else (f"{path}: {note}",),
             ),
         )  # fmt: skip
-
-
-def _choices(document: Table) -> tuple[Choice, ...]:
-    defaults = [normalized(group) for group in document.texts("default-groups")]
-    groups = dict.fromkeys([*map(normalized, document.texts("dependency-groups")), *defaults])
-    extras = dict.fromkeys(map(normalized, document.texts("extras")))
-    return (
-        *(Choice("extra", extra) for extra in extras),
-        *(Choice("group", group, default=group in defaults) for group in groups),
-    )
 
 
 def _distribution(package: Table) -> Distribution:

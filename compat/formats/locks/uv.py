@@ -108,9 +108,15 @@ class _Graph:
                 self._dependencies(self._node(number, "extra", extra), needed, number)
         requires = self.document.get("requires-python")
         markers = self.document.get("supported-markers") or self.document.get("resolution-markers") or []
+        groups = self.document.get("conflicts", [])
+        if not isinstance(groups, list):
+            raise InputError("expected conflicts to be a list", self.path)
+        numbers = [map(self._number, _tables(group, "conflicts", self.path)) for group in groups]
+        conflicts = [tuple(number for number in group if number is not None) for group in numbers]
         return Listing(
             file=self.path, kind="uv.lock", entries=tuple(self.entries), edges=tuple(self.edges), choices=tuple(self.choices),
-            conflicts=self._conflicts(), requires_python=requires if isinstance(requires, str) else None,
+            conflicts=tuple(group for group in conflicts if len(group) > 1),
+            requires_python=requires if isinstance(requires, str) else None,
             environments=tuple(_strings(markers, "resolution-markers", self.path)), complete=True,
             overridden=tuple(self._overridden()),
         )  # fmt: skip
@@ -240,14 +246,6 @@ class _Graph:
             name = self.entries[number].distribution.name
             raise InputError(f"expected {key} of {name} to be a table", self.path, self._line(number))
         return table
-
-    def _conflicts(self) -> tuple[tuple[int, ...], ...]:
-        groups = self.document.get("conflicts", [])
-        if not isinstance(groups, list):
-            raise InputError("expected conflicts to be a list", self.path)
-        numbers = [map(self._number, _tables(group, "conflicts", self.path)) for group in groups]
-        found = [tuple(number for number in group if number is not None) for group in numbers]
-        return tuple(group for group in found if len(group) > 1)
 
     def _number(self, item: Table) -> int | None:
         """Return the choice of a conflict's member."""

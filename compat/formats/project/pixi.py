@@ -55,7 +55,13 @@ class Pixi(Format):
         document, places = read_toml(path, text), Places(text)
         stated = list(_stated(document, places))
         check_entries(len(stated), path, None)
-        environments = _environments(document)
+        # the environments with their features; the default one always exists
+        environments = {_DEFAULT: frozenset({_DEFAULT})}
+        for name, value in document.section("environments").content.items():
+            table = Table(value, document.file, document.line, f"environments.{name}") if isinstance(value, dict) else None
+            features = document.section("environments").texts(name) if table is None else table.texts("features")
+            bare = table is not None and table.flag("no-default-feature")
+            environments[name] = frozenset(features if bare else (*features, _DEFAULT))
         several = len(environments) > 1
         choices = tuple(Choice("environment", name, default=name == _DEFAULT) for name in environments) if several else ()
         edges = tuple(
@@ -91,17 +97,6 @@ class Pixi(Format):
 
 def _workspace(document: Table) -> Table:
     return next((table for each in _WORKSPACES if (table := document.table(each)) is not None), document.section("workspace"))
-
-
-def _environments(document: Table) -> dict[str, frozenset[str]]:
-    """The environments with their features; the default one always exists."""
-    found = {_DEFAULT: frozenset({_DEFAULT})}
-    for name, value in document.section("environments").content.items():
-        table = Table(value, document.file, document.line, f"environments.{name}") if isinstance(value, dict) else None
-        features = document.section("environments").texts(name) if table is None else table.texts("features")
-        bare = table is not None and table.flag("no-default-feature")
-        found[name] = frozenset(features if bare else (*features, _DEFAULT))
-    return found
 
 
 def _stated(document: Table, places: Places) -> Iterator[_Stated]:

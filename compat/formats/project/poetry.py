@@ -32,11 +32,30 @@ class PoetryProject:
         dependencies = self._table.section("dependencies")
         self._python(dependencies)
         self._dependencies(dependencies, "tool.poetry.dependencies", ROOT)
-        self._extras()
+        # the extras link entries that the dependencies have added
+        extras = self._table.section("extras")
+        if extras.content:
+            for number, entry in enumerate(self._draft.entries):
+                self._draft.link(self._draft.between(entry.distribution.name), number, entry.distribution.marker)
+        for extra in extras.content:
+            node = self._draft.choice("extra", extra)
+            for name in extras.texts(extra):
+                self._draft.link(node, self._draft.between(normalized(name.partition("[")[0].split(" ")[0])))
         old = self._table.table("dev-dependencies")
         if old is not None:
             self._dependencies(old, "tool.poetry.dev-dependencies", self._draft.choice("group", "dev", default=True))
-        self._groups()
+        groups = self._table.section("group")
+        included: list[tuple[int, str]] = []
+        for name in groups.content:
+            group = groups.section(name)
+            node = self._draft.choice("group", name, default=not group.flag("optional"))
+            included += [(node, other) for other in group.texts("include-groups")]
+            self._dependencies(group.section("dependencies"), f"tool.poetry.group.{name}.dependencies", node)
+        for node, other in included:
+            child = self._draft.node("group", other)
+            if child is None:
+                raise self._table.wrong(f"include-groups: unknown group {excerpt(other, 60)!r}")
+            self._draft.link(node, child)
 
     def enrich(self) -> None:
         """Next to ``[project]``, the table only sets the sources of dependencies listed there."""
@@ -135,27 +154,3 @@ class PoetryProject:
             return None if found is None else canonical_marker(found)
         except ValueError as problem:
             raise item.wrong(str(problem)) from None
-
-    def _extras(self) -> None:
-        extras = self._table.section("extras")
-        if extras.content:
-            for number, entry in enumerate(self._draft.entries):
-                self._draft.link(self._draft.between(entry.distribution.name), number, entry.distribution.marker)
-        for extra in extras.content:
-            node = self._draft.choice("extra", extra)
-            for name in extras.texts(extra):
-                self._draft.link(node, self._draft.between(normalized(name.partition("[")[0].split(" ")[0])))
-
-    def _groups(self) -> None:
-        groups = self._table.section("group")
-        included: list[tuple[int, str]] = []
-        for name in groups.content:
-            group = groups.section(name)
-            node = self._draft.choice("group", name, default=not group.flag("optional"))
-            included += [(node, other) for other in group.texts("include-groups")]
-            self._dependencies(group.section("dependencies"), f"tool.poetry.group.{name}.dependencies", node)
-        for node, other in included:
-            child = self._draft.node("group", other)
-            if child is None:
-                raise self._table.wrong(f"include-groups: unknown group {excerpt(other, 60)!r}")
-            self._draft.link(node, child)

@@ -69,7 +69,17 @@ class TomlFile:
         for each in known:
             if str(each.get("url", "")).rstrip("/") == url.rstrip("/") and "name" in each:
                 return each  # type: ignore[no-any-return]
-        found = {"name": _index_name(url, {str(each.get("name")) for each in known}), "url": url, **more}
+        # https://download.pytorch.org/whl/cu128 → pytorch-cu128, with a number appended if the name is taken
+        parts = urlsplit(url)
+        labels = (parts.hostname or "index").split(".")
+        site = labels[-2] if len(labels) > 1 else labels[0]
+        last = parts.path.rstrip("/").rpartition("/")[2]
+        base = re.sub(r"[^a-z0-9]+", "-", f"{site}-{last}".lower()).strip("-")
+        name, number = base, 1
+        while any(str(each.get("name")) == name for each in known):
+            number += 1
+            name = f"{base}-{number}"
+        found = {"name": name, "url": url, **more}
         self._sources.append((header, found))
         return found
 
@@ -182,17 +192,3 @@ def _with_line(text: str, header: str, line: str) -> str:
 def _closed(text: str) -> str:
     """Return a text whose last line, if it has one, has an end."""
     return text if not text or text.endswith("\n") else f"{text}\n"
-
-
-def _index_name(url: str, taken: set[str]) -> str:
-    """``https://download.pytorch.org/whl/cu128`` → ``pytorch-cu128``, with a number appended if the name is taken."""
-    parts = urlsplit(url)
-    labels = (parts.hostname or "index").split(".")
-    site = labels[-2] if len(labels) > 1 else labels[0]
-    last = parts.path.rstrip("/").rpartition("/")[2]
-    base = re.sub(r"[^a-z0-9]+", "-", f"{site}-{last}".lower()).strip("-")
-    name, number = base, 1
-    while name in taken:
-        number += 1
-        name = f"{base}-{number}"
-    return name

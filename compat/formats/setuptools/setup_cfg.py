@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from compat.formats.edit.changes import Change, Statement, requirement_for
 from compat.formats.edit.dispatch import Span, edit_spans
-from compat.formats.edit.files import Edit, Replacement, line_end
+from compat.formats.edit.files import Edit, Replacement, line_around, line_end
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import ROOT, Listing
 from compat.formats.locks.tables import Table
@@ -195,13 +195,8 @@ def _list(path: str, text: str, option: IniOption, found: Collected, extra: str,
             at = line.offset + line.text.find(part)
             written = part.partition(" #")[0].strip()
             start = at + part.find(written)
-            span = Span(start, start + len(written), written, gone=_gone(text, line.offset) if dangling else None)
+            span = Span(start, start + len(written), written, gone=line_around(text, line.offset) if dangling else None)
             found.requirement(part, line.number, node, key, file=None if own else path, span=span if own else None)
-
-
-def _gone(text: str, offset: int) -> tuple[int, int]:
-    """Return the whole line."""
-    return text.rfind("\n", 0, offset) + 1, (text.find("\n", offset) + 1) or len(text)
 
 
 def _addition(text: str, ini: Ini, change: Change) -> Replacement | None:

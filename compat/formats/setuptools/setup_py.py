@@ -111,19 +111,16 @@ class _Project:
             if isinstance(key, Unknown):
                 found.computed("a part of an argument of setup()", key.line)
         if "install_requires" not in self.call:
-            self._other_files(found)
+            # setuptools reads setup.cfg, too; a pyproject.toml with the requirements is only named
+            configuration = found.open("setup.cfg", "configuration")
+            if not isinstance(configuration, NotRead):
+                read_configuration(configuration[0], decode(configuration[1], configuration[0]), found)
+            declared = found.open("pyproject.toml", "project")
+            if not isinstance(declared, NotRead) and b"\n[project]" in b"\n" + declared[1]:
+                found.not_read(1, "the requirements are in pyproject.toml: check that file")
         if installs_from_code(self.text):
             found.not_read(1, "what its code installs was not read")
         return found
-
-    def _other_files(self, found: Collected) -> None:
-        """Read setup.cfg, which setuptools reads, too; a pyproject.toml with the requirements is only named."""
-        configuration = found.open("setup.cfg", "configuration")
-        if not isinstance(configuration, NotRead):
-            read_configuration(configuration[0], decode(configuration[1], configuration[0]), found)
-        declared = found.open("pyproject.toml", "project")
-        if not isinstance(declared, NotRead) and b"\n[project]" in b"\n" + declared[1]:
-            found.not_read(1, "the requirements are in pyproject.toml: check that file")
 
     def _list(self, value: Value, node: tuple[int, str | None], key: str) -> None:
         """Add a list of requirements, a text with one on each line, or a requirements file."""

@@ -57,14 +57,11 @@ def _less(range_: Range, left: Mapping[str, set[str]], refused: Mapping[tuple[st
     for version in range_.allowed - left[mine]:
         for (one, other), apart in refused.items():
             if one == mine and left[other] <= apart.get(version, {}).keys():
-                why[version] = (_with_end(apart[version][max(left[other], key=key_of)], mine, other),)
+                reason = apart[version][max(left[other], key=key_of)]
+                end = f"and no remaining {other} has it" if reason.by == mine else f"as by every remaining {other}"
+                why[version] = (replace(reason, text=f"{reason.text}, {end}"),)
                 break
     return replace(range_, allowed=frozenset(left[mine]), why=why)
-
-
-def _with_end(reason: Apart, mine: str, other: str) -> Apart:
-    end = f"and no remaining {other} has it" if reason.by == mine else f"as by every remaining {other}"
-    return replace(reason, text=f"{reason.text}, {end}")
 
 
 def _refused(given: Mapping[str, Range], rows: Rows, declared: Declared) -> dict[tuple[str, str], Refused]:

@@ -46,7 +46,10 @@ class Lazy:
             self.open = True
         for node in walk(tree):
             if isinstance(node, ast.Dict):
-                self._table(node)
+                # read {"trainer": ["Trainer"]} and {"Trainer": ".trainer:Trainer"}
+                for key, value in zip(node.keys, node.values):
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        self._entry(key.value, value)
             elif isinstance(node, (ast.Assign, ast.AugAssign)):
                 self._assignment(node)
             elif isinstance(node, ast.Call):
@@ -130,12 +133,6 @@ class Lazy:
             if text is not None:
                 self.names.setdefault(text.rpartition(".")[2], "")
         return bool(texts) and None not in texts
-
-    def _table(self, node: ast.Dict) -> None:
-        """Read ``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
-        for key, value in zip(node.keys, node.values):
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                self._entry(key.value, value)
 
     def _entry(self, key: str, value: ast.expr) -> None:
         if isinstance(value, (ast.List, ast.Tuple, ast.Set)):

@@ -248,7 +248,9 @@ class Uses:
         if callee is not None:
             self._call(node, *callee)
         if chain in ("setattr", "monkeypatch.setattr") and len(node.args) > 1:
-            self._patched(node)
+            place, name = self._place(node.args[0]), node.args[1]
+            if place is not None and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                self._note(f"{place}.{name.value}", node.lineno, stored=True)
 
     def _place(self, node: ast.AST) -> str | None:
         chain = dotted_name(node)
@@ -256,11 +258,6 @@ class Uses:
 
     def _note(self, place: str, line: int, *, stored: bool) -> None:
         self.names.setdefault((place, self._now.flags, self._now.scope, stored, self._now.asks), line)
-
-    def _patched(self, node: ast.Call) -> None:
-        place, name = self._place(node.args[0]), node.args[1]
-        if place is not None and isinstance(name, ast.Constant) and isinstance(name.value, str):
-            self._note(f"{place}.{name.value}", node.lineno, stored=True)
 
     def _call(self, node: ast.Call, kind: str, target: str, of: str) -> None:
         now = self._now

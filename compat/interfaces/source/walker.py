@@ -314,7 +314,14 @@ class Walker:
         elif isinstance(target, ast.Attribute):
             self._stored(target, value)
         elif isinstance(target, ast.Subscript):
-            self._stored_key(target)
+            if (
+                isinstance(target.value, ast.Name)
+                and isinstance(target.slice, ast.Constant)
+                and isinstance(target.slice.value, str)
+            ):
+                table = self.scopes.keys_of(target.value.id)
+                if table is not None:
+                    table.append((target.slice.value, self._now.flags))
             self._each((target.value, target.slice))
         elif isinstance(target, (ast.Tuple, ast.List)):
             for each in target.elts:
@@ -356,16 +363,6 @@ class Walker:
             return
         if not self.uses.note_stored(target):
             self._visit(target.value)
-
-    def _stored_key(self, target: ast.Subscript) -> None:
-        if (
-            isinstance(target.value, ast.Name)
-            and isinstance(target.slice, ast.Constant)
-            and isinstance(target.slice.value, str)
-        ):
-            table = self.scopes.keys_of(target.value.id)
-            if table is not None:
-                table.append((target.slice.value, self._now.flags))
 
     # Uses
 

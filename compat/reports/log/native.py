@@ -223,20 +223,16 @@ def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
     )
     ordered: dict[int, None] = {}
     for index in kept:
-        for one in reversed(_with_causes(index, errors, weights, stands_for)):
+        # the error and its chain of causes, up to the first cause that weighs less than the error it caused
+        chain = [index]
+        while (cause := errors[chain[-1]].cause) is not None and 0 <= cause < len(errors):
+            cause = stands_for[cause]
+            if cause in chain or weights[cause] > weights[chain[-1]]:
+                break
+            chain.append(cause)
+        for one in reversed(chain):
             ordered[one] = None
     return tuple(ordered)
-
-
-def _with_causes(index: int, errors: tuple[RaisedError, ...], weights: list[int], stands_for: list[int]) -> list[int]:
-    """Return the error and its chain of causes, up to the first cause that weighs less than the error it caused."""
-    chain = [index]
-    while (cause := errors[chain[-1]].cause) is not None and 0 <= cause < len(errors):
-        cause = stands_for[cause]
-        if cause in chain or weights[cause] > weights[chain[-1]]:
-            break
-        chain.append(cause)
-    return chain
 
 
 def _weight(error: RaisedError) -> int:

@@ -220,7 +220,11 @@ class Stream:
         weight = None if line.quiet else native_weight(text)
         own = None if line.quiet or weight is not None else pythons_own(stripped)
         if weight is not None:
-            self._report_native(stripped, weight, line, self._pending)
+            draft = Draft(None, stripped, self._pending, line)
+            draft.weight = weight
+            self._add(draft)
+            self._collecting, self._pending = [draft], []
+            self._enter_message(line)
         elif own is not None and own[0] in _OF_IMPORTS:
             self._raise(own, line._replace(warned=True), [])  # a program caught it, and goes on
             self._previous_at = -1
@@ -271,13 +275,6 @@ class Stream:
         if self._previous_at != line.number - 1 or not (text[:1].isspace() or self._previous_at == 1):
             return []
         return [Frame("", None, None, text.strip())] if looks_like_code(text.strip()) else []
-
-    def _report_native(self, stripped: str, weight: int, line: LogLine, frames: list[Frame]) -> None:
-        draft = Draft(None, stripped, frames, line)
-        draft.weight = weight
-        self._add(draft)
-        self._collecting, self._pending = [draft], []
-        self._enter_message(line)
 
     def _fault(self, text: str, line: LogLine) -> None:
         """Read a line below ``Current thread 0x… (most recent call first):``."""
@@ -428,15 +425,12 @@ class Stream:
             draft.add(shown)
         self._blank = False
         if found is not None and nested:
-            self._nest(found, line)
-
-    def _nest(self, found: tuple[str, str], line: LogLine) -> None:
-        """Record the exception after ``… raised:`` as a separate error with the same frames."""
-        inner = Draft(found[0], found[1], list(self._collecting[0].frames), line)
-        if self._collecting[-1].cause is None:
-            self._collecting[-1].cause = inner
-        self._collecting.append(inner)
-        self._report(inner)
+            # record the exception after … raised: as a separate error with the same frames
+            inner = Draft(found[0], found[1], list(self._collecting[0].frames), line)
+            if self._collecting[-1].cause is None:
+                self._collecting[-1].cause = inner
+            self._collecting.append(inner)
+            self._report(inner)
 
     def _ends_message(self, text: str, stripped: str) -> bool:
         if not stripped:

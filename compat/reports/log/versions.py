@@ -100,7 +100,9 @@ def _all(text: str) -> Iterator[tuple[str, str, int]]:
             yield asked, plain.group(1), _RUNNING
         asked = _asked(stripped)
         if not any(hint in stripped for hint in _HINTS):
-            yield from _plain(stripped)
+            # name and version of a line that has nothing else (trl: 0.19.1)
+            if len(stripped) < 80 and (match := _PLAIN.match(stripped)) and (name := distribution_of(match[1])):
+                yield name, match[2], _LISTED
             continue
         if stripped.startswith("Name: "):
             shown = stripped[6:].strip()
@@ -117,12 +119,6 @@ def _asked(stripped: str) -> str:
         return ""
     match = re.match(r"(?:>>> (?:print\()?|print\()(\w{1,40})\.__version__\)?$", stripped)
     return match.group(1) if match else ""
-
-
-def _plain(stripped: str) -> Iterator[tuple[str, str, int]]:
-    """Yield name and version of a line that has nothing else (``trl: 0.19.1``)."""
-    if len(stripped) < 80 and (match := _PLAIN.match(stripped)) and (name := distribution_of(match[1])):
-        yield name, match[2], _LISTED
 
 
 def _line(text: str, uv_changes: bool) -> Iterator[tuple[str, str, int]]:
