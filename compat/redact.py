@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     _Value = TypeVar("_Value", str, "str | None")
-    _Pattern: TypeAlias = tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]
-    """(lower-case text without which the pattern cannot match; the pattern; its replacement)"""
+    _Pattern: TypeAlias = tuple[str, str, int, str | Callable[[re.Match[str]], str]]
+    """(lower-case text without which the pattern cannot match; the pattern; its flags; its replacement)"""
 
 
 HIDDEN = "****"
@@ -91,9 +91,9 @@ def _redacted(text: str) -> str:
     lower = text.lower()
     if not _suspicious(lower):
         return text
-    for sign, pattern, replaced in _patterns():
+    for sign, pattern, flags, replaced in _patterns():
         if sign in lower:
-            text = pattern.sub(replaced, text)
+            text = compiled(pattern, flags).sub(replaced, text)
     return text
 
 
@@ -149,6 +149,14 @@ def _split_user(rest: str) -> tuple[str, bool, str]:
 
 
 @cached
+def compiled(pattern: str, flags: int) -> re.Pattern[str]:
+    """A compiled pattern. Most are never needed: a plan with ``google-auth`` needs every third."""
+    import re
+
+    return re.compile(pattern, flags)
+
+
+@cached
 def _patterns() -> tuple[_Pattern, ...]:
     import re
 
@@ -176,23 +184,25 @@ def _patterns() -> tuple[_Pattern, ...]:
     ignored = re.IGNORECASE
 
     def after(sign: str, before: str, hidden: str, flags: int = 0) -> _Pattern:
-        return sign, re.compile(f"({before}){hidden}", flags), rf"\g<1>{HIDDEN}"
+        return sign, f"({before}){hidden}", flags, rf"\g<1>{HIDDEN}"
 
     return (
         # up to the next scheme: the URL of a proxy contains another one in its path
-        ("@", re.compile(r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}"), _without_user),
+        ("@", r"(?:(?<=//)|(?<=\w\w:/)(?!/))(?:[^\s'\"<>`|:]|:(?!//)){1,4000}", 0, _without_user),
         # a password with quotes; "https://host:80" and 'x@y' beside each other is none
         (
             "@",
-            re.compile(r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)(?:\\\"|[^\s\"<>/@]){1,200}@(?=[\w\[])"),
+            r"(?<=//)[^\s'\"<>`|:/@]{1,80}:(?!\d{1,5}['`|])(?!\$)(?:\\\"|[^\s\"<>/@]){1,200}@(?=[\w\[])",
+            0,
             f"{HIDDEN}@",
         ),
         # a password that begins like the next scheme does
-        ("://", re.compile(r"(?<=//)[^\s'\"<>`|:/@]{0,80}://[^\s'\"<>`|@]{1,400}@(?=[\w\[])"), f"{HIDDEN}@"),
+        ("://", r"(?<=//)[^\s'\"<>`|:/@]{0,80}://[^\s'\"<>`|@]{1,400}@(?=[\w\[])", 0, f"{HIDDEN}@"),
         # bob:password@host, but not image:tag@sha256:…
         (
             "@",
-            re.compile(r"(?<![\w.%+@:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])"),
+            r"(?<![\w.%+@:-])(?!mailto:)[\w.%+-]{1,80}:(?![/\\])[^\s'\"<>`/@]{1,200}@(?!sha\d{1,3}:)(?=[\w\[])",
+            0,
             f"{HIDDEN}@",
         ),
         after("/t/", r"\w[\w-]{0,80}(?::\d{1,5})?/t/", r"[^/\s'\"<>`]{1,400}"),
@@ -259,9 +269,8 @@ def _patterns() -> tuple[_Pattern, ...]:
         after("-u", r"\b(?:lftp|smbclient)\b[^\n|;&]{0,100}?\s-u\s{1,9}[^\s,%]{1,80}[,%]", r"(?!\$)\S{1,200}", ignored),
         (
             "|",
-            re.compile(
-                rf"(\b(?:echo|printf)\s(?:[^\n|]{{0,40}}?\s)?['\"]?){random}(?=['\"]?\s{{0,9}}\|[^\n|]{{0,200}}?(?:login|--password-stdin|--with-token))"
-            ),
+            rf"(\b(?:echo|printf)\s(?:[^\n|]{{0,40}}?\s)?['\"]?){random}(?=['\"]?\s{{0,9}}\|[^\n|]{{0,200}}?(?:login|--password-stdin|--with-token))",
+            0,
             rf"\g<1>{HIDDEN}",
         ),
         after(
@@ -281,7 +290,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         ),
         after("</", rf"=\s{{0,3}}['\"]{named}['\"]\s{{0,3}}>\s{{0,20}}", r"[^<>\s]{1,4000}(?=</)", ignored),
         # headers
-        ("basic", re.compile(r"\bbasic(?: auth)?:?(?:\s{1,9}|%20)[A-Za-z0-9+/]{8,2000}={0,2}", ignored), _without_basic),
+        ("basic", r"\bbasic(?: auth)?:?(?:\s{1,9}|%20)[A-Za-z0-9+/]{8,2000}={0,2}", ignored, _without_basic),
         after("bearer", r"\bbearer(?:\s{1,40}|%20|\+)", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
         after(
             "authorization",
@@ -300,17 +309,19 @@ def _patterns() -> tuple[_Pattern, ...]:
         # tokens of well-known services
         (
             "_",
-            re.compile(r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20}|(?:rpa|lsv2_[ps]t|wandb_v1|pcsk|fw|jina|sntrys|glc|phc|figd|sbp|vck)_(?=\w{0,40}\d)[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|[sr]k_(?:live|test)_\w{10}|whsec_\w{16}|shpat_\w{16}|dop_v1_\w{20}|lin_api_\w{16}|tgp_v1_[\w-]{20}|hf_oauth_\w{10}|api_org_\w{20})\w{0,400}"),
+            r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20}|(?:rpa|lsv2_[ps]t|wandb_v1|pcsk|fw|jina|sntrys|glc|phc|figd|sbp|vck)_(?=\w{0,40}\d)[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|gsk_\w{20}|npm_\w{30}|dckr_pat_[\w-]{15}|r8_\w{20}|[sr]k_(?:live|test)_\w{10}|whsec_\w{16}|shpat_\w{16}|dop_v1_\w{20}|lin_api_\w{16}|tgp_v1_[\w-]{20}|hf_oauth_\w{10}|api_org_\w{20})\w{0,400}",
+            0,
             HIDDEN,
         ),
         (
             "-",
-            re.compile(r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|gl(?:dt|rt|ptt|ft|agent|soat)-[\w-]{15}|xai-\w{30}|(?:tvly|csk|PMAK)-(?=[\w-]{0,40}\d)[\w-]{20}|tskey-[a-z]{1,20}-\w{12}|pplx-\w{20}|pypi-AgE[\w-]{10})[\w-]{0,400}"),
+            r"\b(?:glpat-[\w-]{15}|sk-[\w-]{20}|nvapi-[\w-]{20}|xox[a-z]-[\w-]{10}|gl(?:dt|rt|ptt|ft|agent|soat)-[\w-]{15}|xai-\w{30}|(?:tvly|csk|PMAK)-(?=[\w-]{0,40}\d)[\w-]{20}|tskey-[a-z]{1,20}-\w{12}|pplx-\w{20}|pypi-AgE[\w-]{10})[\w-]{0,400}",
+            0,
             HIDDEN,
         ),
-        ("a", re.compile(r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|dapi[0-9a-f]{32}|ATATT3[\w-]{20,400})(?!\w)"), HIDDEN),
-        (".", re.compile(r"\b(?:ya29\.[\w-]{10}|hv[sb]\.[\w-]{16}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}"), HIDDEN),
-        ("eyj", re.compile(r"(?<![A-Za-z0-9])eyJ[\w-]{10,200}\.[\w.-]{10,4000}"), HIDDEN),
+        ("a", r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|dapi[0-9a-f]{32}|ATATT3[\w-]{20,400})(?!\w)", 0, HIDDEN),
+        (".", r"\b(?:ya29\.[\w-]{10}|hv[sb]\.[\w-]{16}|SG\.[\w-]{16,60}\.[\w-]{16})[\w.-]{0,400}", 0, HIDDEN),
+        ("eyj", r"(?<![A-Za-z0-9])eyJ[\w-]{10,200}\.[\w.-]{10,4000}", 0, HIDDEN),
         after("private key", r"PRIVATE KEY(?: BLOCK)?-----", r"[^-]{1,8000}"),
         # "Your token … has been saved", "API key … rejected"
         *(

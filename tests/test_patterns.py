@@ -80,7 +80,8 @@ def _patterns() -> list[tuple[str, re.Pattern[str], str]]:
     """(where, pattern, ``search`` or ``match``): from module-level names and tables, and those written inside calls."""
     modules = _modules()
     found: dict[tuple[str, int], tuple[str, re.Pattern[str], str]] = {}
-    for number, (_, pattern, _) in enumerate(redact._patterns()):
+    for number, (_, text, flags, _) in enumerate(redact._patterns()):
+        pattern = redact.compiled(text, flags)
         found[pattern.pattern, pattern.flags] = f"compat.redact, pattern {number}", pattern, "search"
     for symptom in symptoms():
         pattern = re.compile(symptom.pattern)

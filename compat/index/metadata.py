@@ -37,8 +37,8 @@ class File(NamedTuple):
     @property
     def tags(self) -> tuple[str, str, str]:
         """The interpreter, ABI and platform tags of a wheel, as in its file name (``py2.py3``)."""
-        _, python, abi, platform = self.filename[: -len(".whl")].rsplit("-", 3)
-        return python, abi, platform
+        _, python, abi, platform = self.filename.rsplit("-", 3)
+        return python, abi, platform[: -len(".whl")]
 
 
 class Requirement(NamedTuple):

@@ -273,8 +273,11 @@ class Store:
         return header if whole and isinstance(header.read, float) else None
 
     def _files(self, source: str, page: str, part: str, body: str) -> list[File]:
-        rows = self._unpacked(body, source, page, part)
-        return [File._make((*row[:1], f"{row[1]}{row[2]}" if row[-1] else row[1], *row[2:-1], source)) for row in rows]
+        return [
+            File(name, url + file if short else url, file, version, sha, size, python, yanked, day, kind, metadata, source)
+            for name, url, file, version, sha, size, python, yanked, day, kind, metadata, short
+            in self._unpacked(body, source, page, part)
+        ]  # fmt: skip
 
     def _rows(self, row: Sequence[Any]) -> Iterable[Row]:
         """The metadata of a row; nothing if it is damaged or the empty side of a join."""

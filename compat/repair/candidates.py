@@ -133,13 +133,17 @@ class IndexUniverse:
         if not any(file.kind == "wheel" for file in files):
             self._without_wheels.add(name)
         by_version: dict[str, list[File]] = {}
-        elsewhere = set()
-        for file in files:
-            if self._usable(file):
-                by_version.setdefault(file.version, []).append(file)
-            elif file.kind == "wheel" and self.target.has_system(file.tags[2]):
-                elsewhere.add(file.version)
-        built = {version for version, found in by_version.items() if any(file.kind == "wheel" for file in found)}
+        built, elsewhere = set(), set()
+        for file in files:  # tens of thousands in a plan that moves torch
+            version, usable = file.version, self.target.accepts_python(file.requires_python)
+            if file.kind == "wheel":
+                tags = file.tags
+                if usable := usable and self.target.takes(tags):
+                    built.add(version)
+                elif version not in elsewhere and self.target.has_system(tags[2]):
+                    elsewhere.add(version)
+            if usable:
+                by_version.setdefault(version, []).append(file)
         last = max(map(_version, built), default=None)
         later = [each for each in elsewhere - by_version.keys() if last is not None and _version(each) > last]
         if first := self._first_for_others(later, files):

@@ -52,10 +52,10 @@ _LARGEST = 4 << 20
 
 def needs_of_installed(folders: Iterable[str], current: Mapping[str, Release], target: Target) -> dict[Release, Needs]:
     """The requirements of installed releases from their metadata; unreadable ones are left to the index."""
-    from email.parser import HeaderParser
-
     found: dict[Release, Needs] = {}
     for folder in folders:
+        from email.parser import HeaderParser  # most plans are for a file, and have no folder
+
         try:
             names = [name for name in os.listdir(folder) if name.endswith(".dist-info")]
         except OSError:

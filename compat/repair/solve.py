@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 
 from compat.model import normalized
@@ -166,6 +166,9 @@ class Solver:
             release for name, what in chosen.items()
             if (release := relaxation.release(name, what)) is not None and release not in self.needs
         ]  # fmt: skip
+        current = self.problem.current
+        # of these, the next model would otherwise choose a neighbour of the installed release, whatever it requires
+        self._read_stored([current[name] for name in unopened if name in current])
         self._read_needs(unread)
         if unopened or unread:
             self._read_ahead(self._releases(chosen, relaxation), [each for each in unread if each.name in self.problem.current])
@@ -194,10 +197,9 @@ class Solver:
         place = plain.index(release)
         return [release, *plain[max(0, place - width) : place + width + 1]]
 
-    def _read_needs(self, releases: Iterable[Release]) -> None:
-        """Read the metadata of releases, and that around them: what is cached is cheaper to read than to solve once more."""
-        around = dict.fromkeys(each for release in releases for each in self._around(release, _STORED))
-        self.needs.update(self.universe.stored_needs([each for each in around if each not in self.needs]))
+    def _read_needs(self, releases: Sequence[Release]) -> None:
+        """Read the metadata of releases, and that around them."""
+        self._read_stored(releases)
         near = dict.fromkeys(each for release in releases for each in self._near(release))
         wanted = [each for each in near if each not in self.needs]
         gone = set()
@@ -211,6 +213,11 @@ class Solver:
         self._unreadable |= gone
         for name in {release.name for release in gone} & self.opened.keys():
             self.opened[name] = tuple(each for each in self.opened[name] if each not in gone)
+
+    def _read_stored(self, releases: Iterable[Release]) -> None:
+        """Read the cached metadata of releases and of those around them, which costs less than to solve once more."""
+        around = dict.fromkeys(each for release in releases for each in self._around(release, _STORED))
+        self.needs.update(self.universe.stored_needs([each for each in around if each not in self.needs]))
 
     def _releases(self, chosen: Mapping[str, str], relaxation: Relaxation) -> dict[str, Release]:
         found = {name: relaxation.release(name, what) for name, what in chosen.items()}

@@ -141,8 +141,10 @@ def _python(
     """The Python version and its origin in words; if it is inferred, also older ones that the pins support, and newer ones."""
     if known.python is not None:
         return known.python, "", (), ()
-    for entry in listing.entries:  # conda also installs Python
-        if entry.distribution.name == "python" and (version := comparable(entry.distribution).version):
+    for copy in (entry.distribution for entry in listing.entries if entry.distribution.name == "python"):
+        # conda also installs Python: "python=3.11" is any patch release
+        version = copy.version if copy.specifier == f"=={copy.version}.*" else comparable(copy).version
+        if version:
             return version, "", (), ()
     minors = sorted({place.python[:2] for place in contexts.platforms}, reverse=True)
     for text, origin in (*_beside(listing.file), *_of_wheels(listing)):

@@ -226,11 +226,27 @@ class Requirement:
 Statement: TypeAlias = "Requirement | Option"
 
 
-def statements_of(path: str, text: str, numbers: Sequence[int] = ()) -> Iterator[Statement]:
-    """Yield what a file says, in order. ``numbers`` are the line numbers if the text is a part of another file.
+_READ: dict[tuple[str, str, tuple[int, ...]], tuple[Statement, ...]] = {}
+"""The statements of the last few texts: a fix reads its file for the plan, for each edit and for the check of the result."""
+_MOST_READ = 8
+
+
+def statements_of(path: str, text: str, numbers: Sequence[int] = ()) -> tuple[Statement, ...]:
+    """Return what a file says, in order. ``numbers`` are the line numbers if the text is a part of another file.
 
     Raises :class:`InputError` for a line that is neither a requirement nor an option.
     """
+    key = (path, text, tuple(numbers))
+    found = _READ.get(key)
+    if found is None:
+        found = tuple(_statements(*key))
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        _READ[key] = found
+    return found
+
+
+def _statements(path: str, text: str, numbers: Sequence[int]) -> Iterator[Statement]:
     lines = text.splitlines()
     frozen = python_of_freeze(lines) is not None
     for line in logical_lines(text):
