@@ -86,10 +86,10 @@ def _plain(version: str) -> str:
     return text
 
 
-def numbered_lines(text: str, comments: bool = True) -> Iterator[NumberedLine]:
-    """Yield the lines of a text, without comments that begin with ``#`` if it has such."""
+def numbered_lines(text: str) -> Iterator[NumberedLine]:
+    """Yield the lines of a text without comments that begin with ``#``."""
     for number, line in enumerate(text.splitlines(), 1):
-        if comments and "#" in line:
+        if "#" in line:
             line = re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
         yield number, line
 

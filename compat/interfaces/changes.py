@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import TypeAlias, cast
 
 from compat.files import read_table
@@ -61,9 +62,7 @@ class Changes:
         header, start = header_of(content, MAGIC)
         self.packages: list[tuple[str, list[str]]] = header["packages"]
         self._terms: list[str] = header["terms"]
-        self._starts = [start]
-        for size in header["chunks"]:
-            self._starts.append(self._starts[-1] + size)
+        self._starts = list(accumulate(header["chunks"], initial=start))
         self._opened: dict[int, dict[str, list[_Row]]] = {}
 
     def of(self, name: str) -> list[Change]:
@@ -88,7 +87,7 @@ class Changes:
         return Change(kind, title, module, owner, name, releases_in(known, has), releases_in(known, lacks), tuple(known))
 
 
-def releases_in(known: list[str], spans: list[int]) -> tuple[str, ...]:
+def releases_in(known: Sequence[str], spans: list[int]) -> tuple[str, ...]:
     """Return a set of releases that is given as the first and the last index of each run."""
     return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
+from functools import cache, reduce
 from operator import and_
 
 from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable, with_older
@@ -226,12 +226,9 @@ def _of_mains(rows: Rows) -> dict[str, Failing]:
 
 def _entered(rows: Rows) -> Callable[[str, str], frozenset[str]]:
     """A function that returns the modules that any use of a release runs, whatever else is installed."""
-    known: dict[tuple[str, str], frozenset[str]] = {}
 
+    @cache
     def entered(package: str, version: str) -> frozenset[str]:
-        if (package, version) not in known:
-            entries = (*rows.tops(package), *ENTRIES[package])
-            known[package, version] = frozenset(Reach(rows, {package: version}).run_by(entries))
-        return known[package, version]
+        return frozenset(Reach(rows, {package: version}).run_by((*rows.tops(package), *ENTRIES[package])))
 
     return entered

@@ -211,15 +211,13 @@ class Followed:
     def statements(self, module: str) -> tuple[Statement, ...]:
         """The import statements of a module that are followed."""
         if module not in self._statements:
-            path = self._files.find(module)
-            self._statements[module] = tuple(self._followed(module, path)) if path else ()
+            path, own, but = self._files.find(module), module.partition(".")[0], self._but
+            self._statements[module] = tuple(
+                each
+                for each in (imports_in(module, path, AT_MARGIN if but is None else ANYWHERE) if path else ())
+                if not each.when or (each.when == CONDITION and (own, each.module.partition(".")[0]) not in (but or ()))
+            )
         return self._statements[module]
-
-    def _followed(self, module: str, path: str) -> Iterator[Statement]:
-        own = module.partition(".")[0]
-        for each in imports_in(module, path, AT_MARGIN if self._but is None else ANYWHERE):
-            if not each.when or (each.when == CONDITION and (own, each.module.partition(".")[0]) not in (self._but or ())):
-                yield each
 
     def dispensable(self) -> frozenset[tuple[str, str]]:
         """What packages that run can do without: pairs of a top-level module and one that it imports in a ``try``."""
@@ -261,7 +259,6 @@ class Followed:
     def _has_only_its_files(self, package: str) -> bool:
         """Whether nothing adds modules to a package; folders without code add none, but the packages above may."""
         if not self._files.is_bare(package):
-            # whether a package has just the submodules that are in its folder
             path = self._files.find(package)
             if not path or not path.endswith("__init__.py") or package.partition(".")[0] in _CLOSED:
                 return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from itertools import accumulate
 
 from compat.files import read_table
 from compat.interfaces.changes import releases_in
@@ -33,10 +34,8 @@ class Lines:
         self._known: dict[str, list[str]] = {}
         self._starts: dict[str, list[int]] = {}
         for package, known, sizes in header["packages"]:
-            starts = [start]
-            for size in sizes:
-                starts.append(starts[-1] + size)
-            self._known[package], self._starts[package], start = known, starts, starts[-1]
+            self._known[package], self._starts[package] = known, list(accumulate(sizes, initial=start))
+            start = self._starts[package][-1]
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from functools import cache
 from typing import TypedDict
 
 from compat.files import DATA, MATRIX, read_table
+from compat.interfaces.changes import releases_in
 from compat.interfaces.table import header_of, value_of
 from compat.records import record
 
@@ -129,8 +130,7 @@ class Table:
         return Place(content["modules"][module], content["functions"][function], texts, self._releases(span))
 
     def _releases(self, span: int) -> tuple[str, ...]:
-        bounds = self._content["spans"][span]
-        return tuple(each for first, last in zip(bounds[::2], bounds[1::2]) for each in self.versions[first : last + 1])
+        return releases_in(self.versions, self._content["spans"][span])
 
     def templates(self) -> Iterator[Template]:
         return map(self.template, range(len(self)))

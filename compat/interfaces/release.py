@@ -55,26 +55,22 @@ class SourceSurface:
         self, package: str, version: str, names: Iterable[str], read: Callable[[str], Module | None], opaque: Iterable[str] = ()
     ) -> None:
         self.package, self.version = package, version
-        self._names = frozenset(names)
+        self.names = frozenset(names)
         self._read = read
         self._opaque = frozenset(opaque)
         self._kept: dict[str, Module | None] = {}
-        self._folders = {name[:at] for name in (*self._names, *self._opaque) for at, sign in enumerate(name) if sign == "."}
-        self.tops = frozenset(name.partition(".")[0] for name in self._names) - NO_PACKAGES
+        self._folders = {name[:at] for name in (*self.names, *self._opaque) for at, sign in enumerate(name) if sign == "."}
+        self.tops = frozenset(name.partition(".")[0] for name in self.names) - NO_PACKAGES
         self._listed: dict[str, dict[str, str]] = {}
         self._aliases: frozenset[str] | None = None
 
-    @property
-    def names(self) -> frozenset[str]:
-        return self._names
-
     def module(self, name: str) -> Module | None:
         if name not in self._kept:
-            self._kept[name] = self._read(name) if name in self._names else None
+            self._kept[name] = self._read(name) if name in self.names else None
         return self._kept[name]
 
     def holds(self, name: str) -> str | None:
-        if name in self._names:
+        if name in self.names:
             return "source"
         if _among(name, self._opaque):
             return "opaque"
@@ -103,12 +99,12 @@ class SourceSurface:
             return
         yield first
         taken = {each.module for each in first.definitions.values() if isinstance(each, Imported)}
-        yield from filter(None, map(self.module, sorted(taken & self._names)))
+        yield from filter(None, map(self.module, sorted(taken & self.names)))
 
     def provided_by_modules(self, package: str) -> dict[str, str]:
         if package not in self._listed:
             found: dict[str, str] = {}
-            for name in sorted(self._names):
+            for name in sorted(self.names):
                 if name.startswith(f"{package}."):
                     module = self.module(name)
                     for each in (module.all or ()) if module is not None else ():
@@ -243,10 +239,7 @@ class Names:
         return absent(surface, module, name)
 
     def _module(self, name: str) -> Meaning | None:
-        holds = self.surface.holds(name)
-        if holds is None:
-            return None
-        return Meaning("module", self.surface, name)
+        return None if self.surface.holds(name) is None else Meaning("module", self.surface, name)
 
     def _defined(self, module: str, name: str, definition: object, depth: int) -> Meaning:
         if isinstance(definition, Imported):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import lzma
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from compat.files import DATA, read_table
@@ -75,9 +76,7 @@ class Table:
         self._chunk: list[int] = header["chunk"]
         self._length: list[int] = header["length"]
         self._opaque: dict[str, int] = header["opaque"]
-        self._starts = [start]
-        for size in header["chunks"]:
-            self._starts.append(self._starts[-1] + size)
+        self._starts = list(accumulate(header["chunks"], initial=start))
         self.tops = frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
         self._chunks: dict[int, str] = {}
         self._offsets: dict[int, int] = {}
@@ -99,8 +98,7 @@ class Table:
     def releases_with(self, module: str) -> tuple[str, ...]:
         """Return the releases that have a module."""
         place = self._modules.get(module)
-        mask = self._mask(self._opaque.get(module, -1) if place is None else self._life[place], 0)
-        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
+        return self._releases(self._opaque.get(module, -1) if place is None else self._life[place])
 
     def modules(self) -> tuple[str, ...]:
         """Return every module of any release, read or not."""
@@ -116,10 +114,12 @@ class Table:
         for row in self.block(module).get("rename", ()) if module in self._modules else ():
             if row[0] == [owner, old]:
                 whole = self._life[self._modules[module]]
-                for number, says in zip(row[1::2], row[2::2]):
-                    mask = self._mask(number, self._mask(whole, 0))
-                    found.append((*says, tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)))
+                found += [(*says, self._releases(number or whole)) for number, says in zip(row[1::2], row[2::2])]
         return tuple(found)
+
+    def _releases(self, number: int) -> tuple[str, ...]:
+        mask = self._mask(number, 0)
+        return tuple(version for at, version in enumerate(self.versions) if mask >> at & 1)
 
     # For the surfaces
 
@@ -335,7 +335,9 @@ def text_of(part: bytes) -> str:
 def value_at(text: str, start: int = 0) -> Any:
     """Decode the JSON value that begins at ``start``."""
     if not _scanner:
-        _scanner.append(_scanner_there_is())
+        from compat.syntax.json import decoder
+
+        _scanner.append(decoder())
     return _scanner[0](text, start)[0]
 
 
@@ -354,14 +356,3 @@ def header_of(content: bytes, magic: bytes) -> tuple[Any, int]:
 def tuples(value: object) -> Any:
     """Convert nested lists to tuples, which can be hashed."""
     return tuple([tuples(each) for each in value]) if type(value) is list else value
-
-
-def _scanner_there_is() -> Scanner:
-    try:
-        from compat.syntax.json import scanner
-
-        return scanner()
-    except ImportError:
-        import json
-
-        return json.JSONDecoder().raw_decode

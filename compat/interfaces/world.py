@@ -262,16 +262,11 @@ class World:
         elif target.partition(".")[0] in ("self", "cls"):
             return False
         else:
-            found = self._in_module(callee, target)
+            found = UNKNOWN if callee.surface is None else self.find(f"{callee.module}.{target}")
             made = self.callee(self.find(found.module) if found.kind == OUTSIDE else found)
         if made is None:
             return False
         return bool(self.rejected(made[0], made[1], made[2], 0, (keyword,), depth=depth + 1))
-
-    def _in_module(self, callee: Meaning, target: str) -> Meaning:
-        if callee.surface is None:
-            return UNKNOWN
-        return self.find(f"{callee.module}.{target}")
 
     def inherited(self, of: Meaning, method: str) -> tuple[Signature, int, Meaning] | None:
         """Return the method that ``super().method`` in a class calls; ``None`` if unknown."""

@@ -27,14 +27,14 @@ class IniLine:
         return self.offset + len(self.text)
 
 
-@record(frozen=True)
 class IniOption:
     """An option and the lines of its value that are neither empty nor comments; ``line`` is that of its name."""
 
-    line: int
-    lines: tuple[IniLine, ...]
-    indent: str = "    "
-    """The blanks before its continued lines."""
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.lines: list[IniLine] = []
+        self.indent = "    "
+        """The blanks before its continued lines."""
 
     @property
     def value(self) -> str:
@@ -52,9 +52,9 @@ def parse_ini(text: str, path: str) -> Ini:
     """
     if text.count("\n") > _MOST:
         raise InputError(f"has more than {_MOST} lines", path)
-    found: dict[str, dict[str, _Option]] = {}
-    section: dict[str, _Option] | None = None
-    option: _Option | None = None
+    found: Ini = {}
+    section: dict[str, IniOption] | None = None
+    option: IniOption | None = None
     indent = offset = 0
     for number, whole in enumerate(text.splitlines(keepends=True), 1):
         start, offset = offset, offset + len(whole)
@@ -68,7 +68,8 @@ def parse_ini(text: str, path: str) -> Ini:
             continue
         lead = len(line) - len(line.lstrip())
         if option is not None and lead > indent:
-            option.add(IniLine(number, stripped, start + lead), line[:lead])
+            option.lines.append(IniLine(number, stripped, start + lead))
+            option.indent = line[:lead]
             continue
         header = _SECTION.fullmatch(stripped)
         if header is not None:
@@ -81,23 +82,7 @@ def parse_ini(text: str, path: str) -> Ini:
         if named is not None:
             name, indent = named[1].strip().lower().replace("-", "_"), lead
             value = line[named.end() :]
-            option = section[name] = _Option(number)
+            option = section[name] = IniOption(number)
             if value:
-                option.add(IniLine(number, value, start + named.end()), "")
-    return {name: {key: each.made() for key, each in options.items()} for name, options in found.items()}
-
-
-class _Option:
-    """An option whose lines are still being read."""
-
-    def __init__(self, line: int) -> None:
-        self._line = line
-        self._lines: list[IniLine] = []
-        self._indent = ""
-
-    def add(self, line: IniLine, indent: str) -> None:
-        self._lines.append(line)
-        self._indent = indent or self._indent
-
-    def made(self) -> IniOption:
-        return IniOption(self._line, tuple(self._lines), self._indent or "    ")
+                option.lines.append(IniLine(number, value, start + named.end()))
+    return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     """Text and position → the JSON value there and the position after it."""
 
 _SPACE = " \t\n\r"
+_LIMIT = 64 * 1024 * 1024
 
 
 class _Options:
@@ -55,6 +56,16 @@ def scanner() -> Scanner:
     return make_scanner(_Options)  # type: ignore[arg-type]
 
 
+def decoder() -> Scanner:
+    """Return CPython's own scanner, or the one that ``json`` has if that is unavailable."""
+    try:
+        return scanner()
+    except ImportError:
+        import json
+
+        return json.JSONDecoder().raw_decode
+
+
 def parse_json(text: str, file: str) -> Any:
     """Parse a JSON text; :class:`InputError` with the line if it is invalid."""
     try:
@@ -76,7 +87,7 @@ def parse_json(text: str, file: str) -> Any:
         raise InputError(f"is not JSON: {problem}", file) from None
 
 
-def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
+def read_text(path: str, limit: int = _LIMIT) -> str:
     """Read a UTF-8 file; :class:`InputError` if it cannot be read, is not UTF-8 or is larger than ``limit`` bytes."""
     try:
         with open(readable_path(path), "rb") as file:
@@ -86,9 +97,9 @@ def read_text(path: str, limit: int = 64 * 1024 * 1024) -> str:
     return _decoded(content, path, limit)
 
 
-def read_standard_input(limit: int = 64 * 1024 * 1024) -> str:
+def read_standard_input() -> str:
     """Like :func:`read_text`, from standard input."""
-    return _decoded(standard_input(limit), "standard input", limit)
+    return _decoded(standard_input(_LIMIT), "standard input", _LIMIT)
 
 
 def standard_input(limit: int) -> bytes:
@@ -118,12 +129,7 @@ class Child:
 
 def children(text: str, at: int) -> Iterator[Child]:
     """Yield the values in the object or array of a valid text that starts at ``at``; ``ValueError`` if there is none."""
-    try:
-        decode = scanner()
-    except ImportError:
-        import json
-
-        decode = json.JSONDecoder().raw_decode
+    decode = decoder()
     if text[at] not in "{[":
         raise ValueError("no container")
     is_table = text[at] == "{"

@@ -135,12 +135,16 @@ class MakeText:
 
     def roots(self) -> list[list[Target]]:
         """Return the targets that no other target needs, each after all that it needs; rules of one name belong together."""
-        by_name: dict[str, list[Target]] = {}
-        for target in self.targets:
-            by_name.setdefault(target.name, []).append(target)
+        by_name = self._by_name()
         needed = {need for target in self.targets for need in target.needs if need != target.name}
         first = [name for name in by_name if name not in needed] or list(by_name)
         return [self._in_order(name, by_name) for name in first[:_MOST]]
+
+    def _by_name(self) -> dict[str, list[Target]]:
+        found: dict[str, list[Target]] = {}
+        for target in self.targets:
+            found.setdefault(target.name, []).append(target)
+        return found
 
     def _in_order(self, goal: str, by_name: dict[str, list[Target]]) -> list[Target]:
         found: list[Target] = []
@@ -160,9 +164,7 @@ class MakeText:
 
     def commands(self, goals: Sequence[str]) -> str:
         """Return the shell text of targets (by default, of the first one) after the targets they need, each in a subshell."""
-        by_name: dict[str, list[Target]] = {}
-        for target in self.targets:
-            by_name.setdefault(target.name, []).append(target)
+        by_name = self._by_name()
         parts: list[str] = []
         size = 0
         seen: set[str] = set()

@@ -243,27 +243,22 @@ def _reason(package: str, each: CodeNeed | Bound | Apart, has: str, lacks: str, 
         return Reason(each.place, each.what, each.text)
     if not isinstance(each, CodeNeed):
         return Reason(f"{each.path}:{each.line}", f"{package}{each.specifier}", "required by the code")
-    need, about, known, missing = each.need, package, has, lacks
+    need = each.need
     lean = releases.answer(package, lacks, need).lean
     if lean is not None:  # the other package decides
         return Reason(
             each.place, each.what, f"no remaining release of {lean.package} provides it for {package} {lacks}", left=True
         )
-    found = in_other_release(releases, about, need, known, missing)
     if need.kind == "override":
-        return Reason(each.place, each.what, _overridden(package, need, lacks, releases))
+        world = releases.world(package, lacks)
+        verdict = None if world is None else verdict_on(world, need)
+        how = "more arguments than it accepts"
+        if verdict is not None and verdict.kind == "override-keyword":
+            how = f"{verdict.missing}=, which it does not accept"
+        return Reason(each.place, each.what, f"{lacks} calls it with {how}")
+    found = in_other_release(releases, package, need, has, lacks)
     text = _text(need, lacks, found, newer=newer)
-    return (
-        Reason(each.place, each.what, text) if found is None else Reason(each.place, each.what, text, found.name, found.stated)
-    )
-
-
-def _overridden(package: str, need: Need, lacks: str, releases: Releases) -> str:
-    world = releases.world(package, lacks)
-    verdict = None if world is None else verdict_on(world, need)
-    if verdict is not None and verdict.kind == "override-keyword":
-        return f"{lacks} calls it with {verdict.missing}=, which it does not accept"
-    return f"{lacks} calls it with more arguments than it accepts"
+    return Reason(each.place, each.what, text, *(() if found is None else (found.name, found.stated)))
 
 
 def _text(need: Need, lacks: str, found: Renamed | None, *, newer: bool) -> str:

@@ -129,7 +129,6 @@ class _Reading:
             self._parser(node)
         for node, _ in self._nodes:
             self._bind(node)
-            self._set_or_asked(node)
         self._parameters()
 
     def fields(self) -> Iterator[Field]:
@@ -178,6 +177,12 @@ class _Reading:
                 self._assign(target, node.value)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             self._types.setdefault(node.id, set())
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):
+            self._left_alone.add((node.value.id, node.attr))
+        elif isinstance(node, ast.Call) and _last(node.func) in _ASKS and len(node.args) > 1:
+            of, name = node.args[:2]
+            if isinstance(of, ast.Name) and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                self._left_alone.add((of.id, name.value))
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -206,14 +211,6 @@ class _Reading:
         if name.endswith(("Tokenizer", "TokenizerFast")):
             return "transformers.PreTrainedTokenizerBase"
         return "transformers.PreTrainedModel" if name.startswith("AutoModel") or "For" in name else ""
-
-    def _set_or_asked(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name):
-            self._left_alone.add((node.value.id, node.attr))
-        if isinstance(node, ast.Call) and _last(node.func) in _ASKS and len(node.args) > 1:
-            of, name = node.args[:2]
-            if isinstance(of, ast.Name) and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                self._left_alone.add((of.id, name.value))
 
     def _parameters(self) -> None:
         """Process bindings other than assignments; a parameter keeps the type of a variable passed under the same name."""

@@ -98,18 +98,13 @@ def _python_files(path: str) -> tuple[list[tuple[str, str, bool]], list[str]]:
 def _walked(path: str, notes: list[str]) -> Iterator[tuple[str, str]]:
     seen = 0
     for folder, folders, names in os.walk(path):  # does not follow links to folders: they may form a cycle
-        folders[:] = sorted(each for each in folders if not _left_out(folder, each))
+        kept = (each for each in folders if not each.startswith(".") and each not in _NOT_CODE)
+        folders[:] = sorted(each for each in kept if not os.path.isfile(os.path.join(folder, each, "pyvenv.cfg")))
         seen += len(names) + len(folders)
         yield from ((folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))
         if seen > _MOST_ENTRIES:
             notes.append(f"{path} has more than {_MOST_ENTRIES} files: only part of it was read")
             return
-
-
-def _left_out(folder: str, name: str) -> bool:
-    if name.startswith(".") or name in _NOT_CODE:
-        return True
-    return os.path.isfile(os.path.join(folder, name, "pyvenv.cfg"))
 
 
 def _identifier(name: str) -> str:
@@ -173,8 +168,9 @@ def kept_record(source: bytes, name: str, path: str, read: Callable[[], Record],
     stamp = stamp_of(here, os.path.join(os.path.dirname(here), "source")), name, is_package, _hash(source)
     found = _opened(read_cache(place), stamp, path)
     if found is None:
-        found = read()
-        write_cache(place, _packed(stamp, found))
+        module, bounds, fields = found = read()
+        plain = [values_of(each) for each in bounds], [values_of(each) for each in fields]
+        write_cache(place, marshal.dumps((stamp, pack_module(module), *plain), 4))
     return found
 
 
@@ -184,12 +180,6 @@ def _hash(source: bytes) -> bytes:
     except ImportError:
         from hashlib import blake2b
     return blake2b(source, digest_size=32).digest()
-
-
-def _packed(stamp: Stamp, record: Record) -> bytes:
-    module, bounds, fields = record
-    plain = ([values_of(each) for each in bounds], [values_of(each) for each in fields])
-    return marshal.dumps((stamp, pack_module(module), *plain), 4)
 
 
 def _opened(content: bytes | None, stamp: Stamp, path: str) -> Record | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from compat.files import place_in_cache, read_cache, stamp_of, write_cache
@@ -38,7 +39,11 @@ class KeptAnswers:
         here = os.path.dirname(__file__)
         self._stamp = stamp_of(table.path_of(package), os.path.join(here, "releases.py"), os.path.dirname(table.__file__))
         self._place = place_in_cache("answers", f"{package}-{version}")
-        self.answers: dict[tuple[Any, ...], Any] = _read(read_cache(self._place), self._stamp)
+        self.answers: dict[tuple[Any, ...], Any] = {}
+        with suppress(ValueError, EOFError, TypeError):
+            stamp, found = marshal.loads(read_cache(self._place) or b"")
+            if isinstance(found, dict) and stamp == self._stamp:
+                self.answers = found
         self._before = len(self.answers)
 
     def save(self) -> None:
@@ -47,14 +52,6 @@ class KeptAnswers:
             new = dict(list(self.answers.items())[self._before :]) if len(self.answers) > _MOST else self.answers
             write_cache(self._place, marshal.dumps((self._stamp, new), 4))
             self._before = len(self.answers)
-
-
-def _read(content: bytes | None, stamp: str | None) -> dict[tuple[object, ...], object]:
-    try:
-        stamped, found = marshal.loads(content or b"")
-    except (ValueError, EOFError, TypeError):
-        return {}
-    return found if isinstance(found, dict) and stamped == stamp else {}
 
 
 @record(frozen=True)
@@ -150,9 +147,8 @@ class Releases:
     def nowhere(self, package: str, need: Need) -> bool:
         """Return whether every known release of a package fails a need, which then cannot distinguish between releases."""
         table = self.table(package)
-        return table is not None and all(
-            self.answer(package, version, need).met is False for version in reversed(table.versions)
-        )
+        versions = reversed(table.versions) if table is not None else ()
+        return table is not None and all(self.answer(package, version, need).met is False for version in versions)
 
     def home(self, package: str, version: str, module: str, name: str) -> str | None:
         """Return the module that defines the class imported by ``from module import name``; ``None`` if it is not a class."""

@@ -29,10 +29,8 @@ class Lazy:
 
     def read(self, tree: ast.Module, source: bytes) -> None:
         """Read the lazy names; ``source`` is searched first because nearly all modules have none."""
-        if any(sign in source for sign in _SIGNS):
-            self._read(tree)
-
-    def _read(self, tree: ast.Module) -> None:
+        if not any(sign in source for sign in _SIGNS):
+            return
         if self._opens(tree):
             self.open = True
         marks = {node.id for node in walk(tree) if isinstance(node, ast.Name)} & _MARKS
@@ -46,7 +44,6 @@ class Lazy:
             self.open = True
         for node in walk(tree):
             if isinstance(node, ast.Dict):
-                # read {"trainer": ["Trainer"]} and {"Trainer": ".trainer:Trainer"}
                 for key, value in zip(node.keys, node.values):
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
                         self._entry(key.value, value)
@@ -135,6 +132,7 @@ class Lazy:
         return bool(texts) and None not in texts
 
     def _entry(self, key: str, value: ast.expr) -> None:
+        """Read ``{"trainer": ["Trainer"]}`` and ``{"Trainer": ".trainer:Trainer"}``."""
         if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
             parts = [each.value for each in value.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             if isinstance(value, ast.Tuple) and len(parts) == 2 and parts[0].startswith("."):
