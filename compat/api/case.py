@@ -39,11 +39,12 @@ class Case:
     ``one_by_one``: uv cannot resolve all extras and groups of the file together, so each is checked on its own. ``told``
     describes the target of the plan; ``ignored`` are the rules that the project ignores. ``listing`` is the parsed file,
     number ``part`` of its environments if it has several, ``asked_choices`` are the requested extras and groups,
-    ``selection`` those of this case in words, ``left_out`` those that are not for the target. ``resolves``: whether uv can
-    resolve a file that lists only some of its packages (``None``: unknown; ``unresolved`` is the reason), ``overrides`` if
-    that requires its pins to override the requirements of other packages. ``needs`` are the requirements of its releases that
-    were read, ``pythons`` older Pythons that the pins support as well, and ``newer`` those that the file admits, if its
-    Python is inferred. ``unserved`` are the errors of pins that no installer can take on the target. ``warnings`` count too.
+    ``selection`` those of this case in words, ``left_out`` those that are not for the target, or exclude requested ones, and
+    ``excluding`` the latter. ``resolves``: whether uv can resolve a file that lists only some of its packages (``None``:
+    unknown; ``unresolved`` is the reason), ``overrides`` if that requires its pins to override the requirements of other
+    packages. ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins support as
+    well, and ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no
+    installer can take on the target. ``warnings`` count too.
     """
 
     environment: Environment
@@ -67,6 +68,7 @@ class Case:
     asked_choices: Requested | None = None
     selection: str = ""
     left_out: frozenset[str] = frozenset()
+    excluding: frozenset[str] = frozenset()
     one_by_one: bool = False
     part: int | None = None
     warnings: bool = False
@@ -216,7 +218,8 @@ def _of_file(
     return Case(
         found.environment, file=path, direct=found.direct, asked=found.asked, notes=notes, told=found.told,
         whole=found.whole, ignored=_ignored(config, target), listing=listing, asked_choices=asked, pythons=found.pythons,
-        newer=found.newer, selection=found.selection, left_out=found.left_out, part=part, warnings=warnings,
+        newer=found.newer, selection=found.selection, left_out=found.left_out, excluding=found.excluding, part=part,
+        warnings=warnings,
     )  # fmt: skip
 
 

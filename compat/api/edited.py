@@ -50,7 +50,7 @@ def written_for(case: Case, plan: Plan) -> Written:
         return Written()
     lines = _own_lines(case)
     changes = [
-        replace(each, lines=lines, left_out=case.left_out)
+        replace(each, lines=lines, left_out=case.left_out, choices=case.excluding)
         for each in plan.changes
         if each.name not in plan.along or not _by_itself(case, plan, each)
     ]

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 NAMES = frozenset((
     "torch", "torchvision", "torchaudio", "pytorch-cuda", "triton", "vllm", "xformers", "bitsandbytes", "flash-attn",
-    "sgl-kernel", "sglang-kernel", "onnxruntime-gpu", "flashinfer-python", "auto-gptq", "autoawq", "lmdeploy",
+    "sgl-kernel", "sglang-kernel", "onnxruntime-gpu", "flashinfer-python", "flashinfer-cubin", "flashinfer-jit-cache",
+    "auto-gptq", "autoawq", "lmdeploy",
 ))  # fmt: skip
 """Distributions whose builds are checked here, and the conda package that states torch's CUDA."""
 

@@ -91,6 +91,12 @@ def one_by_one(listing: Listing) -> Listing:
     return replace(listing, conflicts=(optional,))
 
 
+def excluded_by(listing: Listing, numbers: Collection[int]) -> frozenset[int]:
+    """The choices that a declared conflict keeps from being installed with these."""
+    conflicting = _conflicts_of(listing.conflicts)
+    return frozenset[int]().union(*(conflicting.get(number, ()) for number in numbers)) - frozenset(numbers)
+
+
 def _environments(listing: Listing, requested: Requested) -> list[ChoiceSet]:
     sets = [ChoiceSet(frozenset((number,)), choice.label) for number, choice in enumerate(listing.choices)]
     if requested.environment is not None:

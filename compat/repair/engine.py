@@ -37,7 +37,8 @@ LEVELS = (
 
 A changed package counts as one change, plus five if a direct requirement is downgraded, plus five if the major version
 changes: an expert would rather change five packages than do either, but not twenty. A downgrade of any other package counts as
-two: two that move forward are better than one that goes back. A pinned release that moves counts once more for each half-year
+two: two that move forward are better than one that goes back. One that a file names without a version counts as a downgrade,
+but as no change, so that nothing pinned moves for it. A pinned release that moves counts once more for each half-year
 that the new one is from it. The steps of packages that the installer chose count among those
 of what is added: what the user pinned moves as little as possible.
 """

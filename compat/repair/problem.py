@@ -39,6 +39,8 @@ LEFT = 2
 """The same for a release outside the range that the file states: somebody wrote that on purpose."""
 AGED = 2
 """Cost of each year by which a release that a file leaves open is older than the one that installers take, unless advised."""
+AGED_BELOW = 1
+"""The same for a package that the file does not name: whoever names one without a version wants its newest release."""
 FAR_DAYS = 182
 """Days between the upload of a pinned release and that of another one, for each of which the move counts as one more change:
 a release of 2024 is rather moved to one of 2025 with a second package than to one of 2026 alone."""
@@ -233,16 +235,18 @@ class Problem:
         any_age = self.policy.any_age or (self.policy.older and release.name not in self.direct)
         return any_age or not old or self._is_of_installer(release) or self._is_wished(release, current)
 
-    def years_back(self, release: Release, day: str) -> int:
-        """How many years before ``day`` a release was uploaded; 0 if a finding advises it, or its age does not matter."""
-        if (
-            self.policy.any_age
-            or not (release.day and day)
-            or (release.name in self.unnamed and release.name not in self.concerned)
-            or any(need.name == release.name and release.meets(need.specifier) for need in (*self.advised, *self.keep))
-        ):
+    def cost_of_age(self, release: Release, day: str) -> int:
+        """What a release costs that is older than the one that the installer chose, uploaded on ``day``; 0 if a finding advises
+        it, or its age does not matter."""
+        named = release.name not in self.unnamed
+        relevant = named or release.name in self.concerned
+        if self.policy.any_age or not (release.day and day) or not relevant or self.is_advised(release):
             return 0
-        return max(0, _days(release.day, day) // DAYS_BACK)
+        return max(0, _days(release.day, day) // DAYS_BACK) * (AGED if named else AGED_BELOW)
+
+    def is_advised(self, release: Release) -> bool:
+        """Whether a finding or the user names it as a release to move to."""
+        return any(need.name == release.name and release.meets(need.specifier) for need in (*self.advised, *self.keep))
 
     def distance(self, release: Release, day: str) -> int:
         """How far, in steps of :data:`FAR_DAYS`, a release is from the pinned one, which was uploaded on ``day``."""

@@ -15,7 +15,6 @@ from compat.records import record
 from compat.repair.candidates import Release
 from compat.repair.engine import ERRORS, Clauses, Requires, Statement
 from compat.repair.problem import (
-    AGED,
     BEHIND,
     BUILT_AGAINST_TORCH,
     DOWNGRADE,
@@ -211,7 +210,8 @@ class Relaxation:
         cost("changes", atom, LEFT * left)
         day = self._release[name][current.version].day
         if name in problem.unpinned and not left and not follows and name not in FOLLOWING:
-            cost("changes", atom, AGED * problem.years_back(release, day))
+            cost("changes", atom, problem.cost_of_age(release, day))
+            cost("downgrades", atom, int(there < here and name in problem.direct and not problem.is_advised(release)))
         if follows or (name in problem.unpinned and not left):
             return
         if name not in problem.unpinned and name not in FOLLOWING and name not in BUILT_AGAINST_TORCH:

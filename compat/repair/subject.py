@@ -7,7 +7,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from compat.checks.choices import EVERY_CHOICE, Requested
+from compat.checks.choices import EVERY_CHOICE, Requested, excluded_by
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
 from compat.checks.torch_build import replaced_image_of
@@ -41,7 +41,8 @@ class Installed:
     """The packages a file installs on a target. ``told`` describes the target and how it was determined; if not ``whole``,
     an installer adds packages to the list. ``direct`` is ``None`` if the project's direct requirements are unknown. ``pythons``
     are older Pythons that the pins support as well, newest first, if the Python is inferred, and ``newer`` those that the file
-    admits, oldest first; ``selection`` are its extras and groups in words, ``left_out`` those that are not for the target."""
+    admits, oldest first; ``selection`` are its extras and groups in words, ``left_out`` those that are not for the target, or
+    exclude the requested ones, and ``excluding`` the requested ones that they exclude."""
 
     environment: Environment
     direct: frozenset[str] | None
@@ -52,6 +53,7 @@ class Installed:
     newer: tuple[str, ...] = ()
     selection: str = ""
     left_out: frozenset[str] = frozenset()
+    excluding: frozenset[str] = frozenset()
 
 
 def installed_by(
@@ -88,9 +90,15 @@ def installed_by(
     )  # fmt: skip
     whole = listing.complete or listing.kind in _OF_CONDA
     selection = contexts.sets[number].label
-    left_out = frozenset(map(key_of_choice, contexts.left_out))
+    left_out, excluding = frozenset(map(key_of_choice, contexts.left_out)), frozenset[str]()
+    if asked.extras is not None or asked.groups is not None:
+        numbers = contexts.sets[number].numbers
+        others = excluded_by(listing, numbers)
+        left_out |= {key_of_choice(listing.choices[each]) for each in others}
+        excluding = frozenset(key_of_choice(listing.choices[each]) for each in numbers & excluded_by(listing, others))
     told = (f"Python {python}{origin}", *told, *([f"with {selection}"] if selection else ()))
-    return Installed(environment, _direct(listing, here), wanted, told, whole, older, newer, selection, left_out)
+    direct = _direct(listing, here)
+    return Installed(environment, direct, wanted, told, whole, older, newer, selection, left_out, excluding)
 
 
 def infer_platform(known: Environment) -> tuple[Environment, tuple[str, ...]]:

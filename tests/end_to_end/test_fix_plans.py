@@ -315,6 +315,72 @@ def test_what_one_selection_needs_and_cannot_have_is_left(fix: Run, index: Index
     assert plan["left"] == ["bad-trl"]
 
 
+ENGINES = {
+    "engine": {"1.0": release("2025-02-01", "torch==2.6.0"), "2.0": release("2025-06-01", "torch==2.7.0")},
+    "server": {"1.0": release("2025-02-01", "torch==2.6.0"), "1.1": release("2025-03-01", "torch==2.6.0")},
+}  # fmt: skip
+APART = """\
+[project]
+name = "job"
+version = "1"
+requires-python = "==3.11.*"
+dependencies = ["trl==0.17.0"]
+
+[project.optional-dependencies]
+one = ["engine==1.0", "torch==2.6.0"]
+two = ["server==1.0", "torch==2.6.0"]
+
+[tool.uv]
+conflicts = [[{ extra = "one" }, { extra = "two" }]]
+"""
+
+
+@pytest.mark.parametrize("own_error", [False, True])
+def test_extras_that_exclude_each_other_are_planned_for_one_by_one(fix: Run, tmp_path: Path, *, own_error: bool) -> None:
+    """The torch of one moves, and that of the other cannot."""
+    (tmp_path / "pyproject.toml").write_text(APART)
+    broken = [bad("engine", "1.0", "2.0"), *([bad("server", "1.0", "1.1")] if own_error else ())]
+    expected = APART.replace('"engine==1.0", "torch==2.6.0"', '"engine==2.0", "torch==2.7.0"')
+    with IndexServer({**PACKAGES, **ENGINES}) as server:
+        options = {"url": server.url, "job": CLEAN, "subject": ("pyproject.toml",)}
+        done = fix("--write", "--format", "json", *own(tmp_path, *broken), **options)
+        named = fix("--extras", "one", *own(tmp_path, *broken), **options).stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "pyproject.toml").read_text() == (
+        expected.replace("server==1.0", "server==1.1") if own_error else expected
+    )
+    plans = [each["name"] for each in json.loads(done.stdout).get("plans", ())]
+    assert plans == (["extra one", "extra two"] if own_error else [])
+    assert "Nothing to fix" in named
+
+
+def test_what_an_extra_needs_in_addition_is_added_to_it_if_others_exclude_it(fix: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(APART)
+    plugin = {"1.0": release("2025-01-01"), "2.0": release("2025-05-01")}
+    newer = release("2025-06-01", "torch==2.7.0", "plugin")
+    engines = {**ENGINES, "engine": {**ENGINES["engine"], "2.0": newer}, "plugin": plugin}
+    old = RULE.format(
+        name="bad-plugin", severity="error", packages='plugin = ">=2"', hit='plugin = "2.0"', clear='plugin = "1.0"',
+        fix='[[rule.fix]]\ndowngrade = { plugin = "<2" }',
+    )  # fmt: skip
+    with IndexServer({**PACKAGES, **engines}) as server:
+        rules = own(tmp_path, bad("engine", "1.0", "2.0"), old)
+        done = fix("--write", *rules, url=server.url, job=CLEAN, subject=("pyproject.toml",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = (tmp_path / "pyproject.toml").read_text()
+    assert 'one = ["engine==2.0", "torch==2.7.0", "plugin<2"]' in written
+    assert "constraint-dependencies" not in written
+
+
+def test_what_an_excluded_extra_pins_stays(fix: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(APART)
+    with IndexServer({**PACKAGES, **ENGINES}) as server:
+        done = fix("--write", "--extras", "one", *own(tmp_path, bad("engine", "1.0", "2.0")), url=server.url, job=CLEAN,
+                   subject=("pyproject.toml",))  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'two = ["server==1.0", "torch==2.6.0"]' in (tmp_path / "pyproject.toml").read_text()
+
+
 UNSLOTH = {
     "unsloth": {
         "2025.2.12": release("2025-02-10"), "2025.2.14": release("2025-02-15"), "2025.2.15": release("2025-02-20"),

@@ -211,6 +211,27 @@ def test_the_version_that_the_installer_chose_may_go_back_by_a_major_one() -> No
         assert [name for name, each in solution.chosen.items() if each != asked.current[name]] == [moved], unpinned
 
 
+def test_a_package_that_the_file_names_goes_on_rather_than_back_for_the_newest_of_what_it_requires() -> None:
+    """datasets 2.16 fixes the error and needs an old fsspec; a datasets from before the error goes with the newest."""
+    days = {"1.18": "2022-01-28", "2.14": "2023-08-08", "2.16": "2023-12-22"}
+    datasets = tuple(Release("datasets", *each) for each in days.items())
+    fsspec = (Release("fsspec", "2023.10", "2023-10-21"), Release("fsspec", "2026.9", "2026-09-20"))
+    needs = {("datasets", version): {"": (need("fsspec"),)} for version in days}
+    needs["datasets", "2.16"] = {"": (need("fsspec<=2023.10"),)}
+    pair = (("datasets", frozenset({"2.14"})), ("fsspec", frozenset({"2023.10", "2026.9"})))
+    apart = Forbidden(pair, Statement("rule", "They do not go together"), ERRORS)
+    asked = problem(current=(datasets[1], fsspec[1]))
+    asked = replace(asked, direct=frozenset({"datasets"}), unpinned=frozenset({"datasets", "fsspec"}))
+    asked = replace(asked, concerned=frozenset({"datasets", "fsspec"}))
+    universe = MemoryUniverse({"datasets": datasets, "fsspec": fsspec}, needs)
+    for unnamed, expected in ((frozenset({"fsspec"}), "2.16"), (frozenset[str](), "1.18")):
+        wanted = replace(asked, unnamed=unnamed)
+        solver = Solver(wanted, universe, rules=lambda *_: (apart,), judge=lambda *_: (), needs={})
+        solution = solver.solve(("datasets", "fsspec"))
+        assert solution.chosen is not None
+        assert solution.chosen["datasets"].version == expected
+
+
 def test_torch_goes_back_to_the_nearest_release_although_an_older_one_needs_fewer_libraries() -> None:
     versions = ("1.12", "2.3", "2.14")
     torch, libraries = releases("torch", *versions), releases("nvidia-cudnn-cu12", "8.9", "9.1", "9.5")

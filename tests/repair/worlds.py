@@ -12,6 +12,7 @@ from compat.model import Environment
 from compat.repair.candidates import Release
 from compat.repair.problem import (
     AGED,
+    AGED_BELOW,
     BEHIND,
     BUILT_AGAINST_TORCH,
     DAYS_BACK,
@@ -140,10 +141,9 @@ class Everything:
                 first = "0" in (current[name].partition(".")[0], version.partition(".")[0])
                 weighed += MAJOR if name in self.problem.direct and not first else MAJOR_BELOW
             weighed += LEFT * (name in left) + self._distance(name, version)
-            aged = name in own and name in current and name not in stated and name not in FOLLOWING
-            if aged and not self.problem.policy.any_age:
-                day, now = release[name][version].day, release[name][current[name]].day
-                weighed += AGED * max(0, days_between(day, now) // DAYS_BACK) if day and now else 0
+            if name in own and name in current and name not in stated and name not in FOLLOWING:
+                weighed += self._age(release[name][version], release[name][current[name]])
+                back += self._goes_back(release[name][version], place[name].index(version) < here)
             near = self.problem.policy.prefer == "stay"
             if name in current:
                 moved = abs(place[name].index(version) - here) if near else newest - place[name].index(version)
@@ -164,6 +164,22 @@ class Everything:
             levels["errors left"], self._not_taken(chosen), len(changed) + weighed, back, sources, behind,
             levels["warnings left"], old, added + removed, self._rank(chosen), steps, others, more_steps, following,
         )  # fmt: skip
+
+    def _is_advised(self, release: Release) -> bool:
+        told = (*self.problem.advised, *self.problem.keep)
+        return any(each.name == release.name and satisfies(release.version, each.specifier) for each in told)
+
+    def _goes_back(self, release: Release, older: bool) -> bool:
+        """Whether a release that the installer would not choose is older than the one that it chooses for a name in the file."""
+        return older and release.name in self.problem.direct and not self._is_advised(release)
+
+    def _age(self, release: Release, current: Release) -> int:
+        """The weight of the years by which an open package is older than the release that the installer chooses."""
+        named = release.name not in self.problem.unnamed
+        weight = AGED if named else AGED_BELOW if release.name in self.problem.concerned else 0
+        if self.problem.policy.any_age or not release.day or not current.day or self._is_advised(release):
+            return 0
+        return weight * max(0, days_between(release.day, current.day) // DAYS_BACK)
 
     def _distance(self, name: str, version: str) -> int:
         """Half-years from a pinned release to the one chosen for it."""

@@ -33,8 +33,10 @@ class Change:
     written by hand need not name it. ``default_index``: the vendor's index that also has the default build of the release: a
     file that names that vendor's index for another build has to name this one. ``lines`` are those that one of several
     environments of the file is installed by (``None``: all), ``left_out`` the extras and groups whose requirements stay because
-    they are for other GPUs. ``held``: it stays, but the file has to say so, as an installer would take another one.
-    ``limit`` is the bound (``<26``, ``>=2.14.7``) with which an installer takes it, for a file that states no pin.
+    they are for other GPUs, or exclude the requested ones; ``choices`` are the requested ones, to which a new requirement is
+    added. ``held``: it stays, but the file has to say so, as an installer
+    would take another one. ``limit`` is the bound (``<26``, ``>=2.14.7``) with which an installer takes it, for a file that
+    states no pin.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Change:
     default_index: str | None = None
     lines: frozenset[int] | None = None
     left_out: frozenset[str] = frozenset()
+    choices: frozenset[str] = frozenset()
     held: bool = False
     limit: str = ""
 

@@ -7,7 +7,7 @@ that fits, so ranges become pins.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import tomlkit
@@ -135,7 +135,10 @@ class Project:
         """Add a distribution that the file does not name: a constraint for uv, a dependency for the other tools."""
         if change.implied and not change.direct:
             return
-        if self.tool == "uv" and not change.direct and change.source is None:
+        if change.choices and (places := self._places(change.choices)):  # others exclude them, and may need another release
+            for header, key in places:
+                self._append_requirement(header, key, change)
+        elif self.tool == "uv" and not change.direct and change.source is None:
             # uv looks up sources for dependencies only
             self._append_requirement("tool.uv", "constraint-dependencies", change)
         elif self._poetry:
@@ -151,6 +154,14 @@ class Project:
             if self._header and self.file.table(self._header) is None:
                 raise InputError(f"has no [project] table to add {change.name} to", self.file.path)
             self._append_requirement(self._header, "dependencies", change)
+
+    def _places(self, choices: Collection[str]) -> list[tuple[str, str]]:
+        """The table and key of the requirements of each of these extras and groups."""
+        headers = {"extra": "project.optional-dependencies", "group": "dependency-groups"}
+        return [
+            (header, str(key)) for kind, header in headers.items() for key in self.file.table(*header.split(".")) or ()
+            if f"{kind} {normalized(str(key))}" in choices
+        ]  # fmt: skip
 
     def _append_requirement(self, header: str, key: str, change: Change) -> None:
         by_source = self.tool == "uv" and change.is_direct_url
