@@ -1,4 +1,4 @@
-"""Frozen records and cached functions: the equivalents of frozen dataclasses and of :func:`functools.cache`.
+"""Frozen records, cached functions and methods: the equivalents of frozen dataclasses and of :func:`functools.cache`.
 
 Importing :mod:`dataclasses` pulls in :mod:`inspect`, :mod:`ast` and :mod:`re`, and takes about as long as all of
 ``uv pip check``; ``compat check`` must not be slower than that (``make bench``). :mod:`functools` takes an eighth of it. Type
@@ -7,18 +7,22 @@ checkers see the originals.
 
 from __future__ import annotations
 
-__all__ = ["cached", "create_unchecked", "of_values", "record", "replace", "values_of"]
+__all__ = ["cached", "create_unchecked", "kept", "of_values", "record", "replace", "values_of"]
 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from dataclasses import dataclass as record
     from dataclasses import replace
     from functools import cache as cached
     from typing import Any, TypeVar
 
     T = TypeVar("T")
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def kept(method: Method) -> Method: ...
+
 else:
 
     class _Frozen:
@@ -85,13 +89,29 @@ else:
 
     def cached(function):
         """Decorator: keep the result for each combination of positional arguments, which must be hashable."""
-        kept = {}
+        results = {}
 
         def call(*args):
-            if args not in kept:
-                kept[args] = function(*args)
-            return kept[args]
+            if args not in results:
+                results[args] = function(*args)
+            return results[args]
 
+        return call
+
+    def kept(method):
+        """Decorator: keep the result of a method as long as its instance, for each combination of positional arguments."""
+        name = f"_kept_by_{method.__name__}"
+
+        def call(self, *args):
+            results = getattr(self, name, None)  # asking for its __dict__ would make all its attributes slower
+            if results is None:
+                results = {}
+                setattr(self, name, results)
+            if args not in results:
+                results[args] = method(self, *args)
+            return results[args]
+
+        call.__doc__ = method.__doc__
         return call
 
 

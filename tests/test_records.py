@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from compat.records import cached, create_unchecked, of_values, record, replace, values_of
+from compat.records import cached, create_unchecked, kept, of_values, record, replace, values_of
 
 
 @record(frozen=True)
@@ -88,3 +88,27 @@ def test_a_cached_function_runs_once_for_each_combination_of_arguments():
         with pytest.raises(ValueError, match="wrong"):
             known("wrong")
     assert asked[3:] == [("wrong",), ("wrong",)]
+
+
+def test_a_kept_method_runs_once_for_each_instance_and_combination_of_arguments():
+    class Doubled:
+        def __init__(self, name: str) -> None:
+            self.name, self.asked = name, list[tuple[str, int]]()
+
+        @kept
+        def twice(self, text: str, times: int) -> str | None:
+            """Repeat it."""
+            self.asked.append((text, times))
+            if times < 0:
+                raise ValueError("wrong")
+            return (self.name + text) * times or None
+
+    one, other = Doubled("1"), Doubled("2")
+    assert [one.twice("a", 2), other.twice("a", 2), one.twice("a", 0), one.twice("a", 2)] == ["1a1a", "2a2a", None, "1a1a"]
+    assert one.twice("a", 0) is None
+    assert (one.asked, other.asked) == ([("a", 2), ("a", 0)], [("a", 2)])
+    for _ in range(2):  # an error is not kept
+        with pytest.raises(ValueError, match="wrong"):
+            one.twice("b", -1)
+    assert one.asked[2:] == [("b", -1), ("b", -1)]
+    assert Doubled.twice.__doc__ == "Repeat it."

@@ -27,6 +27,7 @@ from compat.index.metadata import LARGEST, Absent, File, Page, Reading, Unread, 
 from compat.index.settings import Settings, Source, adjacent_url, page_of, path_of, resolve_link
 from compat.index.transport import Answer, TooLarge, Transport
 from compat.model import normalized
+from compat.records import kept
 from compat.redact import excerpt
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -220,7 +221,6 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self.transport = Transport(settings)
-        self._listed: dict[str, set[str]] = {}
         self._default: str | None = None
         self._lock = threading.Lock()
         self._parsing = threading.Lock()
@@ -280,12 +280,13 @@ class Client:
         """Whether a 403 means "not found", as in object stores: the root page then lists packages, but not this one."""
         if answer.status != 403:
             return False
-        if index not in self._listed:
-            first = self._page(f"{index}/", {})
-            self._listed[index] = (
-                listed_names(first.body, first.headers.get("Content-Type", "")) if first.status == 200 else set()
-            )
-        return bool(self._listed[index]) and name not in self._listed[index]
+        listed = self._listed(index)
+        return bool(listed) and name not in listed
+
+    @kept
+    def _listed(self, index: str) -> set[str]:
+        first = self._page(f"{index}/", {})
+        return listed_names(first.body, first.headers.get("Content-Type", "")) if first.status == 200 else set()
 
     def _served(self, file: File) -> bytes | None:
         """The metadata served next to a file; ``None`` if the index announced it but does not provide it."""

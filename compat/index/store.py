@@ -35,6 +35,7 @@ from compat.index.database import (
 )
 from compat.index.metadata import File, Metadata, Page, Reading, Requirement, Unusable
 from compat.index.settings import path_of
+from compat.records import kept
 
 _LARGEST = 64 << 20
 """Maximum characters of a row."""
@@ -151,7 +152,6 @@ class Store:
         """Characters of pages and metadata that were decoded."""
         self._writable = True
         self._seal = Seal(b"")
-        self._bodies: dict[tuple[str, str], _Body] = {}
         self._connection: sqlite3.Connection | None = None
         self._open()
 
@@ -294,13 +294,12 @@ class Store:
         except _DAMAGED:
             return
 
+    @kept
     def _body(self, packed: str, name: str) -> _Body:
         """The content of metadata; the same objects for all releases that share it, which is about every second one."""
-        if (name, packed) not in self._bodies:
-            requires, python, extras = self._unpacked(packed, name)
-            needed = tuple(Requirement(name, text, tuple(wanted), marker, at) for name, text, wanted, marker, at in requires)
-            self._bodies[name, packed] = needed, python, tuple(extras)
-        return self._bodies[name, packed]
+        requires, python, extras = self._unpacked(packed, name)
+        needed = tuple(Requirement(name, text, tuple(wanted), marker, at) for name, text, wanted, marker, at in requires)
+        return needed, python, tuple(extras)
 
     def _sealed_text(self, text: str, *place: str) -> str:
         """A text after the seal of it and its place; compression would reduce it to 40 % but take twice as long to write."""

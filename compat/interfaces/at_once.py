@@ -12,6 +12,7 @@ import os
 import zlib
 
 from compat.files import DATA, read_table
+from compat.records import kept
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
@@ -87,8 +88,6 @@ class AtOnce:
         opened: _Index = marshal.loads(content)
         self._versions: dict[str, str] = marshal.loads(zlib.decompress(opened["versions"]))
         self._packed = opened["tiers"]
-        self._tiers: dict[str, dict[str, bytes]] = {}
-        self._opened: dict[tuple[str, str], Failing] = {}
 
     @property
     def packages(self) -> frozenset[str]:
@@ -129,9 +128,7 @@ class AtOnce:
 
         tops: set[str] | None = None
         for tier in tiers:
-            if tier not in self._tiers:
-                self._tiers[tier] = marshal.loads(zlib.decompress(self._packed[tier]))
-            for consumer in self._tiers[tier].keys() & listed.keys():
+            for consumer in self._tier(tier).keys() & listed.keys():
                 packages = listed.keys() if about is None or consumer in about else about
                 for package, bad, when, asks in self._of(tier, consumer):
                     if package in packages and are_among(consumer, when) and are_among(package, bad):
@@ -139,10 +136,15 @@ class AtOnce:
                         if tops.issuperset(asks):
                             yield consumer, package
 
+    @kept
     def _of(self, tier: str, consumer: str) -> Failing:
-        if (tier, consumer) not in self._opened:
-            self._opened[tier, consumer] = marshal.loads(self._tiers[tier][consumer])
-        return self._opened[tier, consumer]
+        failing: Failing = marshal.loads(self._tier(tier)[consumer])
+        return failing
+
+    @kept
+    def _tier(self, tier: str) -> dict[str, bytes]:
+        by_consumer: dict[str, bytes] = marshal.loads(zlib.decompress(self._packed[tier]))
+        return by_consumer
 
     def _bits(self, package: str, versions: Iterable[str]) -> int:
         known, found = tuple(self._versions[package].split(" ")), 0

@@ -20,7 +20,7 @@ from typing import TypeAlias, cast
 
 from compat.files import read_table
 from compat.interfaces.table import FOLDER, header_of, value_of
-from compat.records import record
+from compat.records import cached, kept, record
 from compat.versions import is_final, key_of
 
 MAGIC = b"changes1"
@@ -63,7 +63,6 @@ class Changes:
         self.packages: list[tuple[str, list[str]]] = header["packages"]
         self._terms: list[str] = header["terms"]
         self._starts = list(accumulate(header["chunks"], initial=start))
-        self._opened: dict[int, dict[str, list[_Row]]] = {}
 
     def of(self, name: str) -> list[Change]:
         """Return what changed under a name, in all packages."""
@@ -75,11 +74,9 @@ class Changes:
         for at in range(len(self._terms)):
             yield from self._part(at).items()
 
+    @kept
     def _part(self, at: int) -> dict[str, list[_Row]]:
-        if at not in self._opened:
-            part = value_of(self._content[self._starts[at] : self._starts[at + 1]])
-            self._opened[at] = cast("dict[str, list[_Row]]", part)
-        return self._opened[at]
+        return cast("dict[str, list[_Row]]", value_of(self._content[self._starts[at] : self._starts[at + 1]]))
 
     def _change(self, name: str, row: _Row) -> Change:
         kind, package, module, owner, has, lacks = row
@@ -90,9 +87,6 @@ class Changes:
 def releases_in(known: Sequence[str], spans: list[int]) -> tuple[str, ...]:
     """Return a set of releases that is given as the first and the last index of each run."""
     return tuple(version for first, last in zip(spans[::2], spans[1::2]) for version in known[first : last + 1])
-
-
-_opened: dict[str, Changes] = {}
 
 
 def changes() -> Changes:
@@ -125,10 +119,9 @@ def foreign() -> Changes:
     return _table("foreign.bin")
 
 
+@cached
 def _table(file: str) -> Changes:
-    if file not in _opened:
-        _opened[file] = Changes(read_table(os.path.join(FOLDER, file)))
-    return _opened[file]
+    return Changes(read_table(os.path.join(FOLDER, file)))
 
 
 _REGISTRIES = {

@@ -15,6 +15,7 @@ from operator import and_
 from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable, with_older
 from compat.interfaces.rows import E1, E2, R1, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
+from compat.records import kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ class Reach:
     def __init__(self, rows: Rows, installed: Mapping[str, str]) -> None:
         self._rows, self._installed = rows, installed
         self._here = importable(installed)
-        self._states: dict[str, State] = {}
 
     def run_by(self, entries: Iterable[str]) -> Mapping[str, str]:
         """Return every module that importing these entries runs, mapped to its importer (an entry: to itself).
@@ -140,11 +140,10 @@ class Reach:
         outer = [module[:at] for at, sign in enumerate(module) if sign == "."]
         return (*outer, *([module] if name else []), *self._rows.steps(package, self._state(package)).get(node, ()))
 
+    @kept
     def _state(self, package: str) -> State:
-        if package not in self._states:
-            version = self._installed.get(package)
-            self._states[package] = None if version is None else self._rows.state(package, version, self._here)
-        return self._states[package]
+        version = self._installed.get(package)
+        return None if version is None else self._rows.state(package, version, self._here)
 
 
 def eager_rows(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Set
 
 from compat.interfaces.import_statements import ANYWHERE, AT_MARGIN, CONDITION, HANDLED, Statement, imports_in, text_of
+from compat.records import kept
 
 Home = Callable[[str, str], "str | None"]
 """The module that a name of a lazily loading module comes from, where that is known."""
@@ -37,16 +38,10 @@ class Files:
 
     def __init__(self, folders: Iterable[str], built_in: frozenset[str] = frozenset()) -> None:
         self.folders, self._built_in = tuple(folders), built_in
-        self._listings: dict[str, frozenset[str]] = {}
-        self._found: dict[str, str | None] = {}
 
+    @kept
     def find(self, module: str) -> str | None:
         """The file of a module, ``""`` for a folder without ``__init__`` or compiled code, ``None`` if there is none."""
-        if module not in self._found:
-            self._found[module] = self._search(module)
-        return self._found[module]
-
-    def _search(self, module: str) -> str | None:
         if module.partition(".")[0] in self._built_in:
             return ""
         above, _, last = module.rpartition(".")
@@ -88,13 +83,12 @@ class Files:
             folder = os.path.join(folder, part)
         return True
 
+    @kept
     def listed(self, folder: str) -> frozenset[str]:
-        if folder not in self._listings:
-            try:
-                self._listings[folder] = frozenset(os.listdir(folder))
-            except OSError:
-                self._listings[folder] = frozenset()
-        return self._listings[folder]
+        try:
+            return frozenset(os.listdir(folder))
+        except OSError:
+            return frozenset()
 
     def below(self, package: str) -> Iterator[str]:
         """The modules in the folder of a package."""
@@ -128,7 +122,6 @@ class Followed:
         self.lazily: set[str] = set()
         """Modules that were entered for a name of a lazily loading one."""
         self._statements: dict[str, tuple[Statement, ...]] = {}
-        self._lazy: dict[str, bool] = {}
 
     @property
     def complete(self) -> bool:
@@ -175,12 +168,11 @@ class Followed:
                 self.lazily.add(home)
                 yield home
 
+    @kept
     def _is_lazy(self, module: str) -> bool:
         """Whether a module loads names when they are asked for."""
-        if module not in self._lazy:
-            text = self._text(module)
-            self._lazy[module] = any(word in text for word in _LAZY)
-        return self._lazy[module]
+        text = self._text(module)
+        return any(word in text for word in _LAZY)
 
     def _text(self, module: str) -> str:
         return text_of(self._files.find(module) or "")

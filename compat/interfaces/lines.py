@@ -14,6 +14,7 @@ from itertools import accumulate
 from compat.files import read_table
 from compat.interfaces.changes import releases_in
 from compat.interfaces.table import FOLDER, header_of, value_of
+from compat.records import cached
 
 MAGIC = b"lines001"
 PARTS = 16
@@ -112,12 +113,11 @@ def decoded(content: bytes) -> list[int]:
     return numbers
 
 
-_opened: dict[str, Lines] = {}
-
-
 def lines() -> Lines:
     """Return the shipped table, opened once."""
-    path = os.path.join(FOLDER, "lines.bin")
-    if path not in _opened:
-        _opened[path] = Lines(read_table(path))
-    return _opened[path]
+    return _table(os.path.join(FOLDER, "lines.bin"))
+
+
+@cached
+def _table(path: str) -> Lines:
+    return Lines(read_table(path))

@@ -23,7 +23,7 @@ from typing import TypedDict
 from compat.files import DATA, MATRIX, read_table
 from compat.interfaces.changes import releases_in
 from compat.interfaces.table import header_of, value_of
-from compat.records import record
+from compat.records import kept, record
 
 HOLE = "¤"
 MAGIC = b"compat-messages-1\n"
@@ -191,13 +191,11 @@ class Messages:
         self._index = _Index(self._read("index"), numbered=False)
         self._cut: _Index | None = None
         self.packages = tuple(name for name in self._index.files if not name.endswith(NATIVE))
-        self._tables: dict[str, Table] = {}
 
+    @kept
     def table(self, package: str) -> Table:
         """Return the messages of one of :attr:`packages`; with :data:`NATIVE` after its name those of its compiled code."""
-        if package not in self._tables:
-            self._tables[package] = Table(value_of(self._read(package)))
-        return self._tables[package]
+        return Table(value_of(self._read(package)))
 
     def near(self, template: Template) -> Iterator[Place]:
         """Yield the places of messages of the same package that are similar to one (:meth:`Table.near`)."""

@@ -10,7 +10,7 @@ import marshal
 import os
 
 from compat.files import DATA, read_table
-from compat.records import record
+from compat.records import kept, record
 from compat.versions import is_version, key_of
 
 TYPE_CHECKING = False
@@ -103,36 +103,31 @@ class Refusals:
         self._index: dict[str, tuple[int, int]] = marshal.loads(content[8:start])
         self.packages = frozenset(self._index)
         self._content, self._start = content, start
-        self._known: dict[tuple[str, str], tuple[Refusal, ...]] = {}
-        self._rows: dict[str, list[Any]] = {}
-        self._tested: dict[tuple[str, str], frozenset[str]] = {}
 
+    @kept
     def of(self, package: str, version: str) -> tuple[Refusal, ...]:
         """The rows of one release; none for development versions."""
-        asked = package, version
-        if asked not in self._known:
-            self._known[asked] = tuple(self._of(package, version))
-        return self._known[asked]
-
-    def tested(self, package: str, version: str) -> frozenset[str]:
-        """The names of everything that the rows of a release test."""
-        asked = package, version
-        if asked not in self._tested:
-            self._tested[asked] = frozenset(test.name for row in self.of(*asked) for test in fact_tests(row.condition))
-        return self._tested[asked]
-
-    def _of(self, package: str, version: str) -> Iterator[Refusal]:
         if package not in self._index or not is_version(version):
-            return
+            return ()
         at = key_of(version.partition("+")[0])
         if at[5] != _RELEASED:
-            return
-        if package not in self._rows:
-            first, end = self._index[package]
-            self._rows[package] = marshal.loads(self._content[self._start + first : self._start + end])
-        for runs, module, function, kind, error, reach, condition, message in self._rows[package]:
-            if any(low <= at <= high for low, high in runs):
-                yield Refusal(package, module, function, kind, error, reach, _opened(condition), message)
+            return ()
+        return tuple(
+            Refusal(package, module, function, kind, error, reach, _opened(condition), message)
+            for runs, module, function, kind, error, reach, condition, message in self._rows(package)
+            if any(low <= at <= high for low, high in runs)
+        )
+
+    @kept
+    def tested(self, package: str, version: str) -> frozenset[str]:
+        """The names of everything that the rows of a release test."""
+        return frozenset(test.name for row in self.of(package, version) for test in fact_tests(row.condition))
+
+    @kept
+    def _rows(self, package: str) -> list[Any]:
+        first, end = self._index[package]
+        rows: list[Any] = marshal.loads(self._content[self._start + first : self._start + end])
+        return rows
 
 
 def _opened(value: Any) -> Condition:

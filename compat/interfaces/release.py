@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 from compat.interfaces.source.records import Class, Function, Imported, Module, Value
-from compat.records import record
+from compat.records import kept, record
 
 
 class Surface(Protocol):
@@ -58,16 +58,13 @@ class SourceSurface:
         self.names = frozenset(names)
         self._read = read
         self._opaque = frozenset(opaque)
-        self._kept: dict[str, Module | None] = {}
         self._folders = {name[:at] for name in (*self.names, *self._opaque) for at, sign in enumerate(name) if sign == "."}
         self.tops = frozenset(name.partition(".")[0] for name in self.names) - NO_PACKAGES
-        self._listed: dict[str, dict[str, str]] = {}
         self._aliases: frozenset[str] | None = None
 
+    @kept
     def module(self, name: str) -> Module | None:
-        if name not in self._kept:
-            self._kept[name] = self._read(name) if name in self.names else None
-        return self._kept[name]
+        return self._read(name) if name in self.names else None
 
     def holds(self, name: str) -> str | None:
         if name in self.names:
@@ -101,16 +98,15 @@ class SourceSurface:
         taken = {each.module for each in first.definitions.values() if isinstance(each, Imported)}
         yield from filter(None, map(self.module, sorted(taken & self.names)))
 
+    @kept
     def provided_by_modules(self, package: str) -> dict[str, str]:
-        if package not in self._listed:
-            found: dict[str, str] = {}
-            for name in sorted(self.names):
-                if name.startswith(f"{package}."):
-                    module = self.module(name)
-                    for each in (module.all or ()) if module is not None else ():
-                        found.setdefault(each, name)
-            self._listed[package] = found
-        return self._listed[package]
+        found: dict[str, str] = {}
+        for name in sorted(self.names):
+            if name.startswith(f"{package}."):
+                module = self.module(name)
+                for each in (module.all or ()) if module is not None else ():
+                    found.setdefault(each, name)
+        return found
 
 
 def _among(name: str, modules: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from compat.files import read_table
 from compat.interfaces.at_once import AVAILABLE_FROM, bit_of, importable, least_available, place_of, with_older
-from compat.records import record
+from compat.records import kept, record
 from compat.versions import key_of
 
 TYPE_CHECKING = False
@@ -158,14 +158,8 @@ class Rows:
             (package, kind): (start, length) for package, kind, start, length in header["blocks"]
         }
         self._tops: dict[str, str] = header["tops"]
-        self._opened: dict[tuple[str, str], Block] = {}
-        self._positions: dict[tuple[str, str], int | None] = {}
         self._bit_of: dict[tuple[str, str], int] = {}
         self._mentioned: dict[tuple[str, str, str], tuple[frozenset[str], frozenset[str]]] = {}
-        self._failing: dict[tuple[str, str, str, str], frozenset[str]] = {}
-        self._asked: dict[str, frozenset[str]] = {}
-        self._below: dict[tuple[str, str], int] = {}
-        self._imports: dict[tuple[str, int, frozenset[str]], dict[str, tuple[str, ...]]] = {}
         self.walks: dict[tuple[str, ...], Walk] = {}
 
     @property
@@ -255,25 +249,23 @@ class Rows:
     def _passed_over(self, consumer: str, version: str, package: str) -> int:
         """The releases of a package that a release of the consumer takes for not installed, as a bit mask."""
         least = least_available(consumer, version, package)
-        if least is None:
-            return 0
-        if (package, least) not in self._below:
-            older = (at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
-            self._below[package, least] = sum(1 << at for at in older) | 1 << len(self.versions(package))
-        return self._below[package, least]
+        return 0 if least is None else self._before(package, least)
 
+    @kept
+    def _before(self, package: str, least: str) -> int:
+        older = (at for at, each in enumerate(self.versions(package)) if key_of(each) < key_of(least))
+        return sum(1 << at for at in older) | 1 << len(self.versions(package))
+
+    @kept
     def failing_with(self, consumer: str, kind: str, package: str, version: str) -> frozenset[str]:
         """The releases of a consumer that have a row which this release of another package does not meet."""
-        asked = consumer, kind, package, version
-        if asked not in self._failing:
-            block, here = self._block(consumer, kind), self._bits(package, (version,))
-            masks, when = block["masks"], 0
-            for row in block["rows"]:
-                if row[0] == package and self._lacking(row, masks) & here:
-                    for mask in row[2][::2]:
-                        when |= masks[mask]
-            self._failing[asked] = frozenset(each for at, each in enumerate(self.versions(consumer)) if when >> at & 1)
-        return self._failing[asked]
+        block, here = self._block(consumer, kind), self._bits(package, (version,))
+        masks, when = block["masks"], 0
+        for row in block["rows"]:
+            if row[0] == package and self._lacking(row, masks) & here:
+                for mask in row[2][::2]:
+                    when |= masks[mask]
+        return frozenset(each for at, each in enumerate(self.versions(consumer)) if when >> at & 1)
 
     def all_of(
         self, consumer: str, *, kind: str = "E", tier: str = "", needed: Mapping[str, int] | None = None
@@ -325,32 +317,27 @@ class Rows:
     def state(self, package: str, version: str, here: Collection[str]) -> State:
         """What :meth:`steps` depends on: the release, and those of the packages its imports ask for that are ``here``."""
         at = self._position(package, version)
-        if at is None:
-            return _UNKNOWN, frozenset()
-        if package not in self._asked:
-            rows = self._block(package, "X")["rows"]
-            self._asked[package] = frozenset(name for _, *steps in rows for asks in steps[1::3] for name in asks)
-        return at, self._asked[package].intersection(here)
+        return (_UNKNOWN, frozenset()) if at is None else (at, self._asked_for(package).intersection(here))
 
+    @kept
+    def _asked_for(self, package: str) -> frozenset[str]:
+        return frozenset(name for _, *steps in self._block(package, "X")["rows"] for asks in steps[1::3] for name in asks)
+
+    @kept
     def steps(self, package: str, state: State) -> dict[str, tuple[str, ...]]:
         """Return what each module imports when it runs, limited to imports that lead to a row; see :meth:`state`."""
         if state is None or state[0] == _UNKNOWN:
             return {}
-        asked = (package, *state)
-        if asked not in self._imports:
-            self._imports[asked] = self._steps(*asked)
-        return self._imports[asked]
-
-    def _steps(self, package: str, at: int, present: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        at, present = state
         block, found = self._block(package, "X"), {}
         now = [mask >> at & 1 for mask in block["masks"]]
         for start, *steps in block["rows"]:
-            kept = [
+            taken = [
                 end for mask, asks, ends in zip(steps[::3], steps[1::3], steps[2::3])
                 if now[mask] and present.issuperset(asks) for end in ends
             ]  # fmt: skip
-            if kept:
-                found[start] = tuple(kept)
+            if taken:
+                found[start] = tuple(taken)
         return found
 
     def _row(self, consumer: str, version: str, row: RowValues, bad: int, line: int) -> Row:
@@ -371,21 +358,18 @@ class Rows:
         """Return a block in its stored form, for the scripts that write rows."""
         return self._block(package, kind)
 
+    @kept
     def _block(self, consumer: str, kind: str) -> Block:
-        key = consumer, kind
-        if key not in self._opened:
-            if key not in self._blocks:
-                return {"masks": [], "rows": []}
-            start, length = self._blocks[key]
-            self._opened[key] = self._value_of(self._content[self._start + start : self._start + start + length])
-        return self._opened[key]
+        if (consumer, kind) not in self._blocks:
+            return {"masks": [], "rows": []}
+        start, length = self._blocks[consumer, kind]
+        block: Block = self._value_of(self._content[self._start + start : self._start + start + length])
+        return block
 
+    @kept
     def _position(self, package: str, version: str) -> int | None:
         """Return the index of a version among the known releases, ignoring its local label."""
-        place = package, version
-        if place not in self._positions:
-            self._positions[place] = place_of(self.versions(package), version)
-        return self._positions[place]
+        return place_of(self.versions(package), version)
 
     def bits(self, listed: Mapping[str, Iterable[str]]) -> dict[str, int]:
         """Return sets of releases, by package, as bit masks."""

@@ -10,13 +10,14 @@ import lzma
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from compat.files import DATA, read_table
 from compat.interfaces.at_once import place_of
 from compat.interfaces.release import NO_PACKAGES
 from compat.interfaces.source.records import Class, Function, Imported, Module, Rename, SelfCall, Signature, Value
 from compat.model import normalized
+from compat.records import cached, kept
 
 if TYPE_CHECKING:
     from compat.syntax.json import Scanner
@@ -37,15 +38,14 @@ def path_of(package: str) -> str:
     return os.path.join(FOLDER, f"{normalized(package)}.bin")
 
 
-_index: dict[str, dict[str, str]] = {}
-
-
 def tracked() -> dict[str, str]:
     """Map each top-level module that has a table to its package; the index is read once."""
-    path = path_of("index")
-    if path not in _index:
-        _index[path] = value_at(read_table(path).decode("ascii"))
-    return _index[path]
+    return _index(path_of("index"))
+
+
+@cached
+def _index(path: str) -> dict[str, str]:
+    return cast("dict[str, str]", value_at(read_table(path).decode("ascii")))
 
 
 def open_table(package: str, path: str | None = None) -> Table | None:
@@ -80,9 +80,6 @@ class Table:
         self.tops = frozenset(name.partition(".")[0] for name in self._modules) - NO_PACKAGES
         self._chunks: dict[int, str] = {}
         self._offsets: dict[int, int] = {}
-        self._blocks: dict[str, dict[str, list[Row]]] = {}
-        self._lazy: dict[str, dict[str, list[Row]]] = {}
-        self._known: dict[str, frozenset[str]] = {}
         self._made: dict[int, Any] = {}
         self._folders: dict[str, int] = {}
 
@@ -138,29 +135,25 @@ class Table:
     def is_package(self, module: str) -> bool:
         return self._length[self._modules[module]] < 0
 
+    @kept
     def block(self, module: str) -> dict[str, list[Row]]:
-        found = self._blocks.get(module)
-        if found is None:
-            place = self._modules[module]
-            chunk = self._chunk[place]
-            if chunk < 0:
-                return {}
-            if chunk not in self._chunks:
-                self._chunks[chunk] = text_of(self._content[self._starts[chunk] : self._starts[chunk + 1]])
-                offset = 0
-                for at in range(self._chunk.index(chunk), len(self._chunk)):
-                    if self._chunk[at] == chunk:
-                        self._offsets[at] = offset
-                        offset += abs(self._length[at])
-            found = self._blocks[module] = value_at(self._chunks[chunk], self._offsets[place])
-        return found
+        place = self._modules[module]
+        chunk = self._chunk[place]
+        if chunk < 0:
+            return {}
+        if chunk not in self._chunks:
+            self._chunks[chunk] = text_of(self._content[self._starts[chunk] : self._starts[chunk + 1]])
+            offset = 0
+            for at in range(self._chunk.index(chunk), len(self._chunk)):
+                if self._chunk[at] == chunk:
+                    self._offsets[at] = offset
+                    offset += abs(self._length[at])
+        return cast("dict[str, list[Row]]", value_at(self._chunks[chunk], self._offsets[place]))
 
+    @kept
     def known(self, module: str) -> frozenset[str]:
-        found = self._known.get(module)
-        if found is None:
-            block = self.block(module)
-            found = self._known[module] = frozenset(row[0] for kind in ("define", "lazy") for row in block.get(kind, ()))
-        return found
+        block = self.block(module)
+        return frozenset(row[0] for kind in ("define", "lazy") for row in block.get(kind, ()))
 
     def statements(self, module: str, section: str, bit: int) -> Iterator[Statement]:
         """Yield the statements of a section that apply to one release."""
@@ -168,13 +161,16 @@ class Table:
 
     def lazy(self, module: str, name: str, bit: int) -> str | None:
         """The place of a lazy name of a module in one release."""
-        if module not in self._lazy:
-            rows = self._lazy[module] = {}
-            for row in self.block(module).get("lazy", ()):
-                rows.setdefault(row[0], []).append(row)
-        places = [place for _, place in self._applying(module, self._lazy[module].get(name, ()), bit)]
+        places = [place for _, place in self._applying(module, self._lazy_rows(module).get(name, ()), bit)]
         place = places[-1] if places else None
         return place + name if place is not None and place.endswith(".") else place
+
+    @kept
+    def _lazy_rows(self, module: str) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self.block(module).get("lazy", ()):
+            rows.setdefault(row[0], []).append(row)
+        return rows
 
     def _applying(self, module: str, rows: Iterable[Row], bit: int) -> Iterator[Statement]:
         whole = self._mask(self._life[self._modules[module]], 0)
@@ -214,7 +210,6 @@ class TableSurface:
         self.table, self.package, self.version = table, table.package, table.versions[at]
         self._bit = 1 << at
         self.tops = table.tops
-        self._kept: dict[str, Module | None] = {}
 
     def holds(self, name: str) -> str | None:
         found = self.table.has(name, self._bit)
@@ -237,12 +232,11 @@ class TableSurface:
     def provided_by_modules(self, package: str) -> dict[str, str]:
         return {}  # the table lists them explicitly
 
+    @kept
     def module(self, name: str) -> Module | None:
-        if name not in self._kept:
-            self._kept[name] = self._made(name) if self.table.has(name, self._bit) == "source" else None
-        return self._kept[name]
+        if self.table.has(name, self._bit) != "source":
+            return None
 
-    def _made(self, name: str) -> Module:
         def statements(section: str) -> Iterator[Statement]:
             return self.table.statements(name, section, self._bit)
 

@@ -9,7 +9,7 @@ import marshal
 import os
 
 from compat.files import DATA, MATRIX, read_table
-from compat.records import cached, record
+from compat.records import cached, kept, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ class CodeTables:
         self.capabilities = tables["capabilities"]
         self.floors = tables["floors"]
         self._runs = tables["runs_on"]
-        self._cudas: dict[str, frozenset[str]] = {}
 
     def _releases(self, name: str) -> Mapping[str, Sequence[Any]]:
         if name not in self._opened:
@@ -142,14 +141,11 @@ class CodeTables:
             int(code) <= int(number) for code in ptx if code.isdecimal()
         )
 
+    @kept
     def cudas_for(self, capability: str) -> frozenset[str]:
         """Return the CUDA releases for which some torch has code for a device."""
-        found = self._cudas.get(capability)
-        if found is None:
-            builds = (build for release in self.torch for build in self.torch_builds(release) if build.cuda)
-            found = frozenset(each.cuda for each in builds if self.runs(capability, each.codes, each.ptx, each.cuda))
-            self._cudas[capability] = found
-        return found
+        builds = (build for release in self.torch for build in self.torch_builds(release) if build.cuda)
+        return frozenset(each.cuda for each in builds if self.runs(capability, each.codes, each.ptx, each.cuda))
 
     def has_rocm(self, gfx: str | None) -> bool:
         """Whether some wheel of torch for ROCm has code for a target."""

@@ -11,7 +11,7 @@ import os
 
 from compat.files import DATA, read_table
 from compat.model import Distribution
-from compat.records import cached, record
+from compat.records import cached, kept, record
 from compat.versions import Key, Ranges, contains, key_of, recorded
 
 TYPE_CHECKING = False
@@ -64,9 +64,7 @@ class Package:
         versions, self._yanked, self._pythons, self._glibcs, self._packed, self._extras, self._wheels, days = block
         self.versions: list[str] = versions.split(" ")
         self._places = {version: place for place, version in enumerate(self.versions)}
-        self._opened: dict[str, tuple[RequirementRow, ...]] = {}
         self._asked: dict[tuple[str, int], tuple[Requirement, ...]] = {}
-        self._known: dict[int, Published] = {}
         self._days = memoryview(days).cast("H")
         self._by_extra: dict[str, tuple[tuple[str, Runs], ...]] | None = None
 
@@ -86,11 +84,7 @@ class Package:
 
     def published(self, version: str) -> Published | None:
         place = self.place(version)
-        if place is None:
-            return None
-        if place not in self._known:
-            self._known[place] = self._published(place)
-        return self._known[place]
+        return None if place is None else self._published(place)
 
     def within(self, ranges: Ranges) -> list[str]:
         """Return the recorded releases in ranges, oldest first; only a few of the others are parsed."""
@@ -114,6 +108,7 @@ class Package:
         place = self.place(version)
         return 0 if place is None else self._days[place]
 
+    @kept
     def _published(self, place: int) -> Published:
         none: tuple[str, Ranges | None] = "", None
         python, ranges = next((row[:2] for row in self._pythons if _within(row[2], place)), none)
@@ -136,10 +131,10 @@ class Package:
             self._asked[name, place] = found
         return found
 
+    @kept
     def _of(self, name: str) -> tuple[RequirementRow, ...]:
-        if name not in self._opened:
-            self._opened[name] = marshal.loads(self._packed[name]) if name in self._packed else ()
-        return self._opened[name]
+        rows: tuple[RequirementRow, ...] = marshal.loads(self._packed[name]) if name in self._packed else ()
+        return rows
 
     def accepting(self, place: int, name: str, extra: str | None, accepts: Callable[[Ranges], bool]) -> str | None:
         """Return the nearest release that is not yanked and accepts a distribution under an extra, preferring later ones."""

@@ -10,7 +10,7 @@ import marshal
 import os
 
 from compat.files import DATA, read_table
-from compat.records import cached, record
+from compat.records import cached, kept, record
 from compat.versions import recorded
 
 TYPE_CHECKING = False
@@ -54,7 +54,6 @@ class LinkedTable:
 
     def __init__(self, content: bytes) -> None:
         (self.oldest, self.newest), self._blocks = marshal.loads(content)
-        self._found: dict[tuple[str, str, str | None], Linked | None] = {}
 
     @property
     def packages(self) -> frozenset[str]:
@@ -63,16 +62,14 @@ class LinkedTable:
     def of(self, package: str) -> tuple[Linked, ...]:
         return tuple(Linked(*row) for row in self._rows(package))
 
+    @kept  # the environments of a fleet and the selections of a lock file share releases
     def release(self, package: str, version: str, cuda: str | None) -> Linked | None:
         """The wheel of a published release, with its library for the CUDA of torch; ``None`` if that was not read."""
         if package not in self._blocks:
             return None
-        asked = package, version, cuda  # the environments of a fleet and the selections of a lock file share releases
-        if asked not in self._found:
-            rows = self._rows(package)
-            wanted = recorded(version, {row[0] for row in rows})
-            self._found[asked] = next((Linked(*row) for row in rows if row[0] == wanted and row[1] in ("", cuda)), None)
-        return self._found[asked]
+        rows = self._rows(package)
+        wanted = recorded(version, {row[0] for row in rows})
+        return next((Linked(*row) for row in rows if row[0] == wanted and row[1] in ("", cuda)), None)
 
     def _rows(self, package: str) -> tuple[tuple[Any, ...], ...]:
         rows: tuple[tuple[Any, ...], ...] = marshal.loads(self._blocks[package]) if package in self._blocks else ()

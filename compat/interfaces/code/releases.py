@@ -20,7 +20,7 @@ from compat.interfaces.release import Meaning, Surface
 from compat.interfaces.source.records import Class
 from compat.interfaces.table import Table
 from compat.interfaces.world import World
-from compat.records import record, replace
+from compat.records import kept, record, replace
 from compat.versions import contains, key_of, ranges_of
 
 if TYPE_CHECKING:
@@ -104,15 +104,13 @@ class Releases:
 
     def __init__(self, tables: Callable[[str], Table | None], tracked: Mapping[str, str]) -> None:
         self._open, self._tracked = tables, tracked
-        self._tables: dict[str, Table | None] = {}
         self._worlds: dict[tuple[str, str], World | None] = {}
         self._answers: dict[tuple[str, str, Need], Answer] = {}
         self._kept: dict[tuple[str, str], KeptAnswers] = {}
 
+    @kept
     def table(self, package: str) -> Table | None:
-        if package not in self._tables:
-            self._tables[package] = self._open(package)
-        return self._tables[package]
+        return self._open(package)
 
     def world(self, package: str, version: str) -> World | None:
         key = package, version
