@@ -346,6 +346,22 @@ _OPTIONS: dict[str, Reader] = {
 }  # fmt: skip
 
 
+_KEYS_UNTIL_0_19_6 = ("nebula", "compression_training", "quantize_training", "sparse_attention",
+                      "zero_optimization.mics_shard_size", "zero_optimization.mics_hierarchical_params_gather")  # fmt: skip
+_KEYS_UNTIL_0_19_7 = ("amp", "sparse_gradients", "eigenvalue", "elasticity", "graph_harvesting", "curriculum_learning",
+                      "progressive_layer_drop", "zero_optimization.zeropp_loco_param")  # fmt: skip
+"""Keys that the next release of DeepSpeed refuses, whatever their values."""
+
+
+def _removed_keys(draft: Draft, settings: Mapping[str, object], origin: Callable[[str], str], tentative: bool) -> None:
+    zero = settings.get("zero_optimization")
+    for name in (*settings, *(f"zero_optimization.{key}" for key in (zero if isinstance(zero, dict) else ()))):
+        if name in _KEYS_UNTIL_0_19_6:
+            draft.on("deepspeed-keys-until-0.19.6", origin(name.partition(".")[0]), tentative=tentative)
+        elif name in _KEYS_UNTIL_0_19_7:
+            draft.on("deepspeed-keys-until-0.19.7", origin(name.partition(".")[0]), tentative=tentative)
+
+
 def _enabled(table: object) -> bool:
     return isinstance(table, dict) and table.get("enabled") is True
 
@@ -376,6 +392,7 @@ def deepspeed_facts(
     zero = settings.get("zero_optimization")
     if isinstance(zero, dict):
         _zero_facts(draft, zero, origin("zero_optimization"), tentative)
+    _removed_keys(draft, settings, origin, tentative)
     model_type = next((key for key in ("bf16", "fp16") if _enabled(settings.get(key))), None)
     communication = precision_word(settings.get("communication_data_type"))
     if communication is not None and model_type is not None:

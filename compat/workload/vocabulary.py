@@ -22,6 +22,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "8bit-adam", "bitsandbytes-optimizer", "warmup",
                  "deepspeed-auto-warmup",
                  "deepspeed-auto-buckets",
+                 "deepspeed-keys-until-0.19.6", "deepspeed-keys-until-0.19.7",
                  "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm",
                  "zero-quantized-weights", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",

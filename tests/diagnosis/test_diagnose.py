@@ -116,7 +116,7 @@ def test_fixes_for_the_environment_that_ran_are_shown_unless_this_one_has_them(c
         assert (finding["rule"], finding["verdict"]) == ("unsloth-grpo-logps-arguments", "possible")
         return [fix["spec"] for fix in finding["fixes"]]
 
-    assert fixes("2025.7.1") == [None, ">=2025.7.3"]
+    assert fixes("2025.7.1") == [None, ">=2025.7.3,<2026.9.12"]
     assert fixes("2025.7.5") == [None, ">=2025.5.8,<2025.7.2"]
 
 

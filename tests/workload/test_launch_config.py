@@ -223,6 +223,9 @@ def test_what_fsdp_offloads(table: str, offload: bool | None, tmp_path: Path) ->
         ('{"data_types": {"grad_accum_dtype": "bf16"}}', ("deepspeed",), ("fp32-gradient-accumulation",)),
         ('{"data_types": {"grad_accum_dtype": null}}', ("deepspeed",), None),
         ('{"data_types": "fp32"}', ("deepspeed",), None),
+        ('{"amp": {"enabled": false}}', ("deepspeed", "deepspeed-keys-until-0.19.7"), None),
+        ('{"zero_optimization": {"mics_shard_size": 4}}', ("deepspeed", "deepspeed-keys-until-0.19.6"), None),
+        ('{"mics_shard_size": 4, "zero_optimization": {"amp": true}}', ("deepspeed",), None),
     ],
 )
 def test_deepspeed_switches(settings: str, on: tuple[str, ...], off: tuple[str, ...] | None, tmp_path: Path) -> None:
