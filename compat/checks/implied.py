@@ -51,19 +51,26 @@ def with_implied(environment: Environment, found: tuple[Finding, ...], matrix: M
             if each.rule not in certain and each.severity == "error" and ours:
                 likely.setdefault(each.rule, each)
     if not environment.distributions:
-        for each in _of_machine(environment):
+        for each in (*_of_machine(environment), *_of_job(environment, matrix, declared)):
             likely.setdefault(each.rule, each)
     return (*(each for each in found if each.rule not in likely), *likely.values())
 
 
 def _questions(environment: Environment, implied: Mapping[str, Implied], matrix: Matrix) -> Iterator[Finding]:
     """Yield the likely questions about implied releases."""
-    from compat.checks import builds
+    from compat.checks import builds, guards, interfaces
     from compat.rules import evaluate as rules
     from compat.rules.facts import Facts, seen_by_torch
 
-    whole = _completed(environment, implied) if implied else None
-    for each in () if whole is None else (*rules.judge(seen_by_torch(whole), matrix), *builds.judge(Facts(whole))):
+    if not implied:
+        return
+    whole = _completed(environment, implied)
+    facts = Facts(whole)
+    derived = (
+        *builds.judge(facts),
+        *(each for each in (*guards.judge(facts), *interfaces.judge(facts)) if each.verdict == "hit"),
+    )
+    for each in (*rules.judge(seen_by_torch(whole), matrix), *derived):
         if not implied.keys().isdisjoint(each.packages) and likelihood(asked := _question(each, implied)) >= LEAST:
             yield asked
 
@@ -85,6 +92,14 @@ def _of_machine(environment: Environment) -> Iterator[Finding]:
         for each in errors[version]:
             if likelihood(asked := _question(each, {"torch": Implied("torch", version, by, often=often)})) >= LEAST:
                 yield asked
+
+
+def _of_job(environment: Environment, matrix: Matrix, declared: Declared) -> Iterator[Finding]:
+    """Yield the questions about what the job needs on a machine without any listed release, in the newest releases."""
+    needed = tuple(Distribution(name, None) for name in needed_by(environment) if name != "torch")
+    newest = newest_by(replace(environment, distributions=needed), {}, declared) if environment.accelerators else {}
+    asked = {name: each for name, each in newest.items() if name != "torch"}
+    yield from (each for each in _questions(environment, asked, matrix) if not _OF_MACHINE.isdisjoint(each.facts))
 
 
 def _selected_later(

@@ -263,12 +263,8 @@ def _with_wheel(
     """Yield the nearest release that has a file, and what else helps."""
     fact, here = lacking
     system, key = environment.os, key_of(copy.version or "0")
-    if fact == "os":
-        if (other := INSTEAD.get((copy.name, system or ""))) is not None:
-            yield by_pip("pin", other, None, f"a build of it for {here}")
-        others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if fits(wheels, each, None))
-        yield Fix("config", text=f"use {others}, or exclude it on this system with a marker")
-        return
+    if fact == "os" and (other := INSTEAD.get((copy.name, system or ""))) is not None:
+        yield by_pip("pin", other, None, f"a build of it for {here}")
     python = environment.python if environment.python is None or is_version(environment.python) else None
     fitting = [version for version, each in offers if has_file(each, system, python, environment.machine)]
     above = next((version for version in fitting if key_of(version) > key), None)
@@ -276,8 +272,11 @@ def _with_wheel(
         yield upgrade_to(copy.name, above, f"the next release with wheels for {here}")
     elif fitting:
         yield downgrade_to(copy.name, fitting[-1], f"the newest release with wheels for {here}")
-    else:
+    elif fact != "os":
         yield Fix("source-install", copy.name, "", f"build it from its repository: no release has a wheel for {here}")
+    if fact == "os":
+        others = " and ".join(_SYSTEMS[each] for each in _SYSTEMS if fits(wheels, each, None))
+        yield Fix("config", text=f"use {others}, or exclude it on this system with a marker")
     if fact == "python":
         newest = newest_python(wheels, system)
         yield Fix("config", text=f"use Python {newest}, the newest one with wheels", command=f"uv venv --python {newest}")

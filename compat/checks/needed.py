@@ -20,6 +20,8 @@ _OF_FEATURES = {
     "vllm": "vllm",
 }  # fmt: skip
 """Feature → the distribution without which a job does not have it."""
+_OF_LAUNCHERS = {"accelerate": "accelerate", "deepspeed": "deepspeed", "ray": "ray"}
+"""Launcher → the distribution that it belongs to."""
 _USING_TORCH = ("inference", "serve")
 """Tasks besides training that need torch."""
 _RECENT = 730
@@ -39,6 +41,8 @@ def needed_by(environment: Environment) -> tuple[str, ...]:
         needed.append("transformers")
     if workload.task in ADAPTER_TASKS:
         needed.append("peft")
+    if workload.launcher in _OF_LAUNCHERS:
+        needed.append(_OF_LAUNCHERS[workload.launcher])
     return tuple(name for name in dict.fromkeys(needed) if name not in listed)
 
 

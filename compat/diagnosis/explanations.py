@@ -148,8 +148,9 @@ def _matching(
     where = f"the error on line {line} of the text" if line else "the text"
     if found := explain_loader_message(f"{loading}{message}", where, error, facts, derived):
         return found
+    several = _several_devices(facts)
     for symptom in symptoms():
-        match = symptom.search(message)
+        match = symptom.search(message, several=several)
         if match is None:
             continue
         known = [each for each in derived if each.rule.startswith(symptom.explained_by)] if symptom.explained_by else []
@@ -161,6 +162,12 @@ def _matching(
             return [_explaining(each, where) for each in known]
         return [_finding(symptom, match, where, before, error, facts)]
     return []
+
+
+def _several_devices(facts: Facts) -> bool:
+    """Whether the job is known to have several GPUs or processes."""
+    processes = facts.value("workload.processes")
+    return len(facts.environment.accelerators or ()) > 1 or (isinstance(processes, int) and processes > 1)
 
 
 def _explaining(finding: Finding, where: str) -> Finding:
@@ -237,6 +244,8 @@ def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Se
         found = for_driver(match.string, facts)
     elif symptom.name == "torch-gpu" and match["code"]:
         found = for_gpu(match["code"], facts)
+        if version_of("torch", facts) is None:  # the release that was running may have a build for another CUDA
+            found += tuple(fix for fix in symptom.fixes if fix.kind == "source-install")
     fixes = (*(fix for fix in symptom.fixes if fix.package != "torch"), *found) if found else symptom.fixes
     return tuple(_for_cuda(fix, facts) for fix in fixes)
 

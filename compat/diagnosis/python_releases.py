@@ -49,6 +49,18 @@ ADDED = {
     "3.12": "typing.override typing.TypeAliasType itertools.batched calendar.Month collections.abc.Buffer sys.monitoring",
     "3.13": "typing.TypeIs typing.ReadOnly typing.NoDefault copy.replace warnings.deprecated queue.ShutDown",
 }
+_BACKPORTS = {
+    "audioop": "audioop-lts", "cgi": "legacy-cgi", "asyncore": "pyasyncore", "asynchat": "pyasynchat", "imp": "zombie-imp",
+    "distutils": "setuptools",
+    **{name: f"standard-{name}" for name in (
+        "aifc", "cgitb", "chunk", "crypt", "imghdr", "mailcap", "nntplib", "pipes", "smtpd", "sndhdr", "sunau", "telnetlib",
+        "uu", "xdrlib",
+    )},
+}  # fmt: skip
+"""Modules that Python removed, by the distributions that have them for later releases."""
+_FALLBACKS = {"pyaudioop": ("audioop", "pydub")}
+"""Modules that packages try where a removed one is missing, so that only their names are in the message: what is meant, and who
+tries them."""
 _ONLY_ON = {
     "Unix": "fcntl grp pwd resource termios tty pty syslog posix signal.SIGKILL signal.SIGUSR1 signal.SIGUSR2 signal.SIGALRM "
     "signal.SIGHUP signal.SIGQUIT signal.SIGCHLD signal.SIGSTOP signal.SIGCONT signal.alarm signal.pause signal.setitimer "
@@ -73,6 +85,8 @@ def by_name(table: dict[str, str]) -> dict[str, str]:
 
 def is_of_release(lack: Lack) -> bool:
     """Whether the missing name is in the standard library, or is one that NumPy removed."""
+    if lack.kind == MODULE and lack.owner in _FALLBACKS:
+        return True
     if lack.owner in ("numpy", "np"):
         return lack.name in by_name(_OF_NUMPY)
     return lack.kind in (NAME, MODULE, ATTRIBUTE) and lack.owner.partition(".")[0] in sys.stdlib_module_names
@@ -84,6 +98,10 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         return None
     if lack.owner in ("numpy", "np") and lack.kind != MODULE:
         return _numpy(lack.name, asking, where, facts)
+    fallback = lack.kind == MODULE and lack.owner in _FALLBACKS
+    if fallback:
+        meant, asking = _FALLBACKS[lack.owner]
+        lack = replace(lack, owner=meant)
     removed, added = by_name(REMOVED).get(lack.what), by_name(ADDED).get(lack.what)
     if removed is None and added is None:
         return _of_system(lack.what, asking, where, facts)
@@ -93,13 +111,12 @@ def of_release(lack: Lack, asking: str | None, where: str, facts: Facts) -> Find
         return None  # another interpreter was running
     who = asking or "A package"
     spec = f"<{release}" if removed else f">={release}"
-    text = f"use Python {spec}" + (", or setuptools, which includes its own copy" if lack.what == "distutils" else "")
-    fixes = [Fix("config", text=text, command=f"uv venv --python '{spec}'")]
-    if lack.what == "distutils":
-        fixes.append(by_pip("pin", "setuptools", None, "includes distutils"))
-    if asking is not None:
+    fixes = [Fix("config", text=f"use Python {spec}", command=f"uv venv --python '{spec}'")]
+    if asking is not None and not fallback:  # what tries a fallback does so in its newest release
         newer = by_pip("upgrade", asking, None, f"a release of {asking} that supports this Python")
         fixes.insert(0 if removed else 1, newer)
+    if (backport := _BACKPORTS.get(lack.what)) is not None:
+        fixes.insert(0 if fallback else len(fixes), by_pip("pin", backport, None, f"has {lack.what} for later Pythons"))
     title = f"{who} uses {lack.what} of the standard library, which "
     title += f"Python {release} removed" if removed else f"has it since Python {release}"
     return _of_python("symptom-python-release", title, "a different", release, asking, fixes, where, facts)

@@ -33,6 +33,7 @@ class Symptom:
     Every message with the pattern contains one of the ``hints``. Texts, commands, packages and the releases of fixes may
     refer to the pattern's groups in braces; the same group in another alternative has a numeric suffix (``name_2``).
     ``{package}`` in a text or a fix stands for the first affected package ("a package" in texts if there is none).
+    ``several``: what is enough of the message where the environment has several GPUs or processes.
     ``general``: another line of the same text may be more specific.
     ``kernels``: the failing code is a compiled kernel, so the only extension that is installed is its package.
     ``written_for``: a package and one that its releases are written for; those published at the same time are fixes.
@@ -51,12 +52,17 @@ class Symptom:
     packages: tuple[str, ...] = ()
     else_packages: tuple[str, ...] = ()
     written_for: tuple[str, str] | tuple[()] = ()
+    several: str = ""
     general: bool = False
     kernels: bool = False
 
-    def search(self, text: str) -> re.Match[str] | None:
-        """Find the message in a text; the pattern is only compiled for a text with one of the hints."""
-        return re.search(self.pattern, text) if any(hint in text for hint in self.hints) else None
+    def search(self, text: str, *, several: bool = False) -> re.Match[str] | None:
+        """Find the message in a text; the pattern is only compiled for a text with one of the hints.
+
+        ``several``: the environment has several GPUs or processes.
+        """
+        found = re.search(self.pattern, text) if any(hint in text for hint in self.hints) else None
+        return re.search(self.several, text) if found is None and several and self.several else found
 
 
 @functools.cache
@@ -100,6 +106,7 @@ def _values(table: dict[str, Any], shared: dict[str, tuple[str | None, ...]]) ->
     known_keys("symptom", table, tuple(Symptom.__annotations__))
     pattern = table["pattern"] if isinstance(table["pattern"], str) else "|".join(table["pattern"])
     re.compile(pattern)
+    re.compile(table.get("several", ""))
     if table.get("effect", "crash") not in EFFECTS:
         raise ValueError(f"unknown effect {table['effect']!r}")
     return {

@@ -122,6 +122,9 @@ _COMMON_FAMILIES = (
 _RARE_VARIANTS = ("gemma-3n", "qwen3-next")
 """Families with such a name that few jobs are about."""
 _RARE_FAMILY = 0.03
+_OF_IMAGES = ("qwen2-vl", "qwen2.5-vl", "qwen3-vl")
+"""Families that every second multimodal job is about."""
+_MULTIMODAL = 0.5
 _SINGLE_MODEL = 0.05
 """The likelihood that a model is one of a few checkpoints that are named in full."""
 
@@ -148,10 +151,12 @@ def of_conditions(unsettled: Iterable[Condition], facts: Facts) -> float:
     return result
 
 
-def _of_models(words: Collection[str]) -> float:
+def _of_models(words: Collection[str], facts: Facts) -> float:
     """The likelihood that an unknown model is one of these: checkpoints named in full, or families."""
     if all("/" in word for word in words):
         return _SINGLE_MODEL
+    if facts.feature("multimodal"):
+        return _MULTIMODAL if any(word.startswith(_OF_IMAGES) for word in words) else _RARE_FAMILY
     often = _FACTS["workload.model"]
     common = any(word.startswith(_COMMON_FAMILIES) and word not in _RARE_VARIANTS for word in words)
     return often if common else min(often, _RARE_FAMILY * len(words))
@@ -175,7 +180,7 @@ def _of_condition(condition: Condition, facts: Facts) -> float:
     if isinstance(condition, IsOneOf) and condition.path == "os":
         return sum(_SYSTEMS.get(system, 0.0) for system in condition.words)
     if isinstance(condition, IsOneOf) and condition.path == "workload.model":
-        return _of_models(condition.words)
+        return _of_models(condition.words, facts)
     if isinstance(condition, (IsOneOf, InRange)):
         return of_paths((condition.path,))
     copies = facts.package(condition.name)

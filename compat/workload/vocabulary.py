@@ -34,9 +34,10 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "own-trainer", "without-trl",
                  "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations",
-                 "empty-weights"),
+                 "empty-weights", "multimodal"),
 }  # fmt: skip
-"""The words known for each key of a workload. The features are those that rules ask for."""
+"""The words known for each key of a workload. The features are those that rules ask for, and ``multimodal``, which says that an
+unknown model is likely one of those that also read images."""
 
 _OTHER_NAMES = {
     "task": {"finetune": "train", "finetuning": "train", "training": "train", "pretraining": "pretrain", "serving": "serve",
@@ -50,6 +51,7 @@ _OTHER_NAMES = {
         "activation-checkpointing": "gradient-checkpointing", "colocate": "vllm-colocate", "zero": "deepspeed",
         "speculative-decoding": "vllm-speculative", "prefix-caching": "vllm-prefix-caching", "enable-lora": "vllm-lora",
         "async-scheduling": "vllm-async-scheduling", "kv-cache-fp8": "fp8-kv-cache", "sequence-packing": "packing",
+        "vision": "multimodal", "vision-language": "multimodal",
     },
 }  # fmt: skip
 

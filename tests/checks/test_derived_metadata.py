@@ -236,6 +236,7 @@ class TestWheels:
             ("torch", "2.3.0+cu121", "3.13.1", "windows", "torch 2.3.0 has no wheel for Python 3.13", ["torch", None]),
             ("torch", "2.3.0", "3.13", None, "torch 2.3.0 has no wheel for Python 3.13", ["torch", None]),
             ("triton", "3.0.0", None, "darwin", "triton 3.0.0 has no wheel for macOS", [None]),
+            ("bitsandbytes", "0.44.0", None, "darwin", "bitsandbytes 0.44.0 has no wheel for macOS", ["bitsandbytes", None]),
         ],
     )
     def test_none_for_this_python_or_system(

@@ -35,6 +35,7 @@ def questions(here: Environment) -> dict[str, Finding]:
         ({"task": "qlora"}, {"torch", "transformers", "peft"}),
         ({"task": "serve", "features": ("vllm",)}, {"torch", "vllm"}),
         ({"task": "sft", "features": ("zero-3", "liger")}, {"torch", "transformers", "deepspeed", "liger-kernel"}),
+        ({"task": "sft", "launcher": "accelerate"}, {"torch", "transformers", "accelerate"}),
         ({"task": "import"}, set()),
         ({}, set()),
     ],
@@ -56,6 +57,18 @@ def test_a_bare_machine_is_asked_about_the_torch_that_fails_there(gpu: str, driv
     assert asked.packages == {"torch": None}
     assert asked.fixes
     assert rule not in questions(described(gpu="A100", driver="595.10", task="sft"))
+
+
+def test_what_a_feature_needs_is_asked_about_on_a_machine_without_it() -> None:
+    """No release of FlashAttention 2 runs on a V100."""
+    assert "flash-attn-2-gpu-too-old" in questions(described(gpu="V100", task="sft", features=("flash-attention",)))
+    assert "flash-attn-2-gpu-too-old" not in questions(described(gpu="A100", task="sft", features=("flash-attention",)))
+    assert "flash-attn-2-gpu-too-old" not in questions(described(gpu="V100", task="sft"))
+
+
+def test_a_multimodal_job_is_asked_about_the_models_that_read_images() -> None:
+    assert "torch-2-9-conv3d" in questions(described("torch==2.9.0", task="sft", features=("multimodal",)))
+    assert "torch-2-9-conv3d" not in questions(described("torch==2.9.0", task="sft"))
 
 
 def test_nothing_is_asked_without_a_job_or_beside_a_listed_torch() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from compat.diagnosis.diagnose import diagnose
 from compat.diagnosis.symptoms import Symptom, symptoms
-from compat.model import Distribution, Environment, Finding
+from compat.model import Accelerator, Distribution, Environment, Finding, Workload
 from compat.reports.log.traceback import decisive, parse_log
 from compat.rules.compiled import in_memory
 
@@ -142,6 +142,12 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("ImportError: /lib/libc.so.6: version `GLIBC_2.34' not found (required by /v/flash_attn_2_cuda.so)", "glibc", ["flash-attn"], "Ubuntu 22.04"),
         ("ImportError: /opt/conda/lib/libstdc++.so.6: version `CXXABI_1.3.13' not found (required by /v/xformers/_C.so)", "glibcxx", ["xformers"], "LD_PRELOAD"),
         ("ImportError: apply_chat_template requires jinja2>=3.1.0 to be installed. Your version is 3.0.3.", "stated-requirement", ["jinja2"], "jinja2>=3.1.0"),
+        ("Building cuda extension requires PyTorch(>=1.13.0) been installed, please install PyTorch first!", "build-without-torch", [], "no-build-isolation"),
+        ("RuntimeError: Can't enable access between nodes 0 and 1", "peer-access", ["torch"], "NCCL_P2P_DISABLE"),
+        ("the NVIDIA driver is too old for CUDA 13", "driver-too-old", [], "newer driver"),
+        ("UNREACHABLE executed at /project/lib/Conversion/TritonGPUToLLVM/ElementwiseOpToLLVM.cpp:816!", "triton-gpu", ["triton"], "fp16 instead"),
+        ("RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.", "attention-gpu", ["flash-attn"], "sdpa"),
+        ("AttributeError: 'AsyncLLM' object has no attribute 'engine'", "vllm-v1-engine", ["vllm"], "VLLM_USE_V1=0"),
     ],
 )  # fmt: skip
 def test_each_message(text: str, rule: str, packages: list[str], fix: str) -> None:
@@ -149,6 +155,25 @@ def test_each_message(text: str, rule: str, packages: list[str], fix: str) -> No
     assert (first.rule, list(first.packages)) == (f"symptom-{rule}", packages)
     assert any(fix in f"{each.command} {each.text}" for each in first.fixes)
     assert "{" not in f"{first.title} {first.why} {first.fixes}".replace("Fix({", "")
+
+
+def test_a_hang_without_a_word_of_gpus_is_theirs_where_there_are_several() -> None:
+    text = "after the first step the training freezes"
+    gpu = Accelerator(vendor="nvidia", name="NVIDIA GeForce RTX 3090")
+    assert said(text, Environment(accelerators=(gpu,))) == ()
+    for several in (Environment(accelerators=(gpu, gpu)), Environment(workload=Workload(processes=4))):
+        assert [each.rule for each in said(text, several)] == ["symptom-multi-gpu-hang"]
+
+
+def test_what_is_built_without_torch_is_the_only_extension() -> None:
+    text = "Getting requirements to build wheel ... error\n  Please install PyTorch first!"
+    (finding,) = said(text, Environment(distributions=(Distribution("auto-gptq", "0.4.2"),)))
+    assert (finding.rule, list(finding.packages)) == ("symptom-build-without-torch", ["auto-gptq"])
+
+
+def test_a_torch_of_unknown_release_may_have_a_build_for_the_gpu() -> None:
+    (finding,) = said("UserWarning: NVIDIA A10G with CUDA capability sm_86 is not compatible with the current PyTorch installation.")
+    assert [fix.kind for fix in finding.fixes] == ["pin", "source-install"]
 
 
 def test_a_resolver_names_who_wants_what() -> None:

@@ -75,3 +75,14 @@ def test_other_errors(error: str, line: str) -> None:
 def test_a_name_that_python_has_on_other_systems(error: str, os: str | None, verdict: str | None) -> None:
     found = said(FRAME.format(error=error, line="x = f()"), Environment(os=os, distributions=(Distribution("vllm", "0.10.1"),)))
     assert [each.verdict for each in found if each.rule == "symptom-python-system"] == ([] if verdict is None else [verdict])
+
+
+def test_a_removed_module_has_a_distribution_for_later_releases() -> None:
+    (finding,) = said("ModuleNotFoundError: No module named 'telnetlib'")
+    assert [fix.package for fix in finding.fixes] == [None, "standard-telnetlib"]
+
+
+def test_the_fallback_of_a_removed_module_stands_for_it() -> None:
+    (finding,) = said("ModuleNotFoundError: No module named 'pyaudioop'")
+    assert finding.title == "pydub uses audioop of the standard library, which Python 3.13 removed"
+    assert [fix.package for fix in finding.fixes] == ["audioop-lts", None]

@@ -9,6 +9,7 @@ from compat.records import replace
 from compat.reports.lines import LogLine, read_lines
 from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame, pythons_own
 from compat.reports.log.native import decisive, sounds_like_failure
+from compat.reports.log.paraphrases import paraphrased
 from compat.reports.log.stream import Stream
 from compat.reports.log.versions import versions_in
 
@@ -163,7 +164,9 @@ def _mentioned(text: str) -> list[tuple[str, str]]:
     """Return class and message of the exceptions in a sentence; a message of Python's own needs no class."""
     found = exceptions_mentioned(text)
     own = None if any(message for _, message in found) else pythons_own(text)
-    return found if own is None else [own]
+    if own is not None:
+        return [own]
+    return found or list(paraphrased(text))
 
 
 def _complaint(line: LogLine) -> RaisedError:
