@@ -172,7 +172,9 @@ def test_what_is_built_without_torch_is_the_only_extension() -> None:
 
 
 def test_a_torch_of_unknown_release_may_have_a_build_for_the_gpu() -> None:
-    (finding,) = said("UserWarning: NVIDIA A10G with CUDA capability sm_86 is not compatible with the current PyTorch installation.")
+    (finding,) = said(
+        "UserWarning: NVIDIA A10G with CUDA capability sm_86 is not compatible with the current PyTorch installation."
+    )
     assert [fix.kind for fix in finding.fixes] == ["pin", "source-install"]
 
 
