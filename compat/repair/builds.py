@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from compat.checks.requirements import CUDA_LIBRARIES
-from compat.checks.torch_build import INDEX, cuda_of, label_of, public_version
+from compat.checks.torch_build import INDEX, cuda_of, label_of, public_version, stack_of
 from compat.index import Index
 from compat.model import Environment, Source
 from compat.repair.candidates import IndexUniverse, Release
@@ -18,6 +18,7 @@ from compat.repair.engine import WARNINGS, Statement
 from compat.repair.problem import BESIDE
 from compat.repair.relaxation import ABSENT, Forbidden, Needs
 from compat.repair.target import satisfies
+from compat.rules.facts import Facts
 from compat.tables.builds import CodeTables, open_code_tables
 from compat.tables.declared import Declared
 from compat.tables.linked import series_of
@@ -46,6 +47,9 @@ class Flavours:
         self._rocm = linux and self._machine == "x86_64" and _has_amd(environment)
         self._gfx = {each.gfx for each in environment.accelerators or () if each.gfx}
         self._wanted = self._processors or self._rocm or ((linux or self._windows) and _has_nvidia(environment))
+        flavour = stack_of(Facts(environment), tables).flavour
+        self._cuda = label_of(flavour.numbered) if flavour.certain and flavour.numbered else ""
+        """The label of the installed torch's CUDA, which its index may say instead of its version."""
         self._read: dict[str, IndexUniverse] = {}
         self._of: dict[tuple[str, str], list[tuple[str, bool]]] = {}
         self._unreachable = ""
@@ -56,7 +60,7 @@ class Flavours:
 
     def of(self, name: str, releases: Iterable[Release]) -> Iterator[Release]:
         """The builds of a package's releases that the ordinary index does not provide."""
-        if not self._wanted or name not in ("torch", *BESIDE):
+        if name not in ("torch", *BESIDE) or not (self._wanted or (self._cuda and name != "torch")):
             return
         releases = tuple(releases)
         there = {release.version for release in releases}
@@ -71,9 +75,9 @@ class Flavours:
     def needs(self, release: Release) -> Needs | None:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
 
-        If it cannot be read, those of CPU builds and of other builds of the installed release are assumed, if that or one of
-        the packages released with it came from there; on Windows and for ROCm those of every build, as no other index has any
-        for such a GPU.
+        If it cannot be read, those of CPU builds are assumed, of the torchvision and torchaudio for the installed torch, and of
+        other builds of the installed release, if that or one of the packages released with it came from there; on Windows and
+        for ROCm those of every build, as no other index has any for such a GPU.
         """
         label = release.version.partition("+")[2]
         if not self._unreachable:
@@ -95,7 +99,13 @@ class Flavours:
         there_now = {_label(each) for each in map(self._current.get, ("torch", *BESIDE)) if each is not None}
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
         nowhere_else = label == "cpu" or self._windows or self._rocm
-        return nowhere_else or (public_version(now) == public_version(release.version) and known)
+        same = public_version(now) == public_version(release.version) and known
+        return nowhere_else or same or (label == self._cuda and self._is_of_installed_torch(release.name, release.version))
+
+    def _is_of_installed_torch(self, name: str, version: str) -> bool:
+        """Whether a torchvision or torchaudio was released together with the installed torch, for each of its builds."""
+        torch = self._torch_of(name, public_version(version)) if name in BESIDE else None
+        return torch is not None and torch == public_version(self._now("torch") or "")
 
     def _assumed_needs(self, release: Release) -> Needs | None:
         """The requirements of the default build, without the CUDA libraries unless it is for the same CUDA as this one, and for
@@ -179,6 +189,8 @@ class Flavours:
 
     def _is(self, release: Release, label: str) -> bool:
         own = _label(release)
+        if release.name == "torch" and not own and release.version == self._now("torch"):
+            own = self._cuda
         return own == label or (not own and label == self._default(release.name, release.version))
 
     def _labels(self, name: str, version: str) -> list[str]:
@@ -189,6 +201,9 @@ class Flavours:
         if self._rocm:
             rocm = self._tables.rocm_of.get(series_of((version if name == "torch" else self._torch_of(name, version)) or ""))
             return [f"rocm{rocm}"] if rocm and self._gfx <= {*self._tables.rocm.get(rocm, ())} else []
+        if not self._wanted:  # no GPU is known: only what goes with the installed torch
+            usual = self._cuda == self._default(name, version)
+            return [self._cuda] if not usual and self._is_of_installed_torch(name, version) else []
         builds = self._builds(name, version)
         here = now is not None and public_version(now) == version and now != version
         return [label_of(cuda) for cuda, default in builds if cuda and (here or not default)]

@@ -17,7 +17,7 @@ from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.engine import Statement
-from compat.repair.problem import Policy
+from compat.repair.problem import BESIDE, Policy
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.rules import level_of
 from compat.rules import evaluate as rules
@@ -30,13 +30,17 @@ _INDEX = Source("index", {})
 def environment_after(environment: Environment, chosen: Mapping[str, Release]) -> Environment:
     """The environment after a plan; unchanged packages stay as they were read."""
     before = {copy.name: copy for copy in environment.distributions or ()}
+    torch, moved = before.get("torch"), chosen.get("torch")
+    stays = torch is not None and moved is not None and torch.version == moved.version
     copies = []
     for name in sorted(chosen):
         here, release = before.get(name), chosen[name]
         if here is not None and here.version == release.version:
             copies.append(here)
         else:
-            found = Distribution(name=name, version=release.installed, source=release.source or _INDEX)
+            own = None if here is None or name not in BESIDE or not stays else here.source  # that of torch's build
+            index = own if own is not None and own.kind == "index" else _INDEX
+            found = Distribution(name=name, version=release.installed, source=release.source or index)
             image = "" if here is None else replaced_image_of(here)
             copies.append(replace(found, extra={REPLACES: image}) if image else found)
     left = [

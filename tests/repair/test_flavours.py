@@ -9,7 +9,7 @@ import pytest
 
 from compat.index import Index, Settings, Store
 from compat.index.settings import Source as IndexSource
-from compat.model import Accelerator, Environment, Source
+from compat.model import Accelerator, Distribution, Environment, Source
 from compat.records import replace
 from compat.repair.builds import Flavours
 from compat.repair.candidates import IndexUniverse, Release
@@ -82,6 +82,31 @@ def test_on_windows_the_ordinary_index_has_builds_for_the_cpu() -> None:
 def test_where_no_nvidia_gpu_is_known_there_are_none(environment: Environment) -> None:
     with flavours(environment, {"torch": "2.7.1"}) as found:
         assert versions(found, "torch", "2.7.1") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "url", "label"),
+    [
+        ("2.7.1+cu128", "", "cu128"),
+        ("2.7.1", "https://download.pytorch.org/whl/cu128", "cu128"),
+        ("2.7.1", "", ""),
+        ("2.7.0+cu128", "", ""),  # torchvision 0.22.1 is for another torch
+    ],
+)
+def test_what_goes_with_the_installed_torch_is_on_its_index(version: str, url: str, label: str) -> None:
+    """Without a GPU as well: the build shows that there is one, and torchvision was released with it for each CUDA."""
+    source = Source("index", {"url": url}) if url else Source("index", {})
+    torch = Distribution("torch", version, source=source)
+    environment = Environment(os="linux", machine="x86_64", distributions=(torch,))
+    current = {"torch": version, "torchvision": "0.23.0"}
+    with flavours(environment, current) as found:
+        assert versions(found, "torch", "2.7.1") == []
+        assert versions(found, "torchvision", "0.22.1", "0.23.0") == ([f"0.22.1+{label}"] if label else [])
+        release = Release("torchvision", "0.22.1+cu128")
+        assert found.needs(release) == ({"": (need("torch==2.7.1"),)} if label else None)
+        known = {"torch": (Release("torch", version),), "torchvision": (Release("torchvision", "0.22.1"), release)}
+        apart = {combination for rule in found.forbidden(known) for combination in rule.together}
+        assert not (label and ("torchvision", frozenset({release.version})) in apart)
 
 
 def test_for_an_amd_gpu_there_is_the_build_for_rocm() -> None:

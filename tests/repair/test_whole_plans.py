@@ -100,6 +100,17 @@ def test_a_planned_environment_keeps_what_is_not_moved() -> None:
     assert [each.name for each in gone.distributions or ()] == ["trl", "unsloth"]
 
 
+@pytest.mark.parametrize("torch", ["2.10.0", "2.11.0"])
+def test_torchaudio_stays_on_the_index_of_a_torch_that_stays(torch: str) -> None:
+    index = Source("index", {"url": "https://download.pytorch.org/whl/cu130"})
+    before = Environment(distributions=tuple(
+        Distribution(name, version, source=index) for name, version in (("torch", "2.10.0"), ("torchaudio", "2.11.0"))
+    ))  # fmt: skip
+    after = environment_after(before, {"torch": Release("torch", torch), "torchaudio": Release("torchaudio", "2.10.0")})
+    (audio,) = (each for each in after.distributions or () if each.name == "torchaudio")
+    assert (audio.source == index) is (torch == "2.10.0")
+
+
 @pytest.mark.parametrize(("tokenizers", "possible"), [("0.21.4", False), ("0.22.1", True)])
 def test_what_conda_installed_is_as_it_is(tokenizers: str, possible: bool) -> None:
     copies = (Distribution("tokenizers", tokenizers, source=Source("conda")), Distribution("transformers", "4.55.4"))
