@@ -11,8 +11,6 @@ from compat.errors import InputError
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
 """The folder of the tables shipped with this package."""
-MATRIX = os.path.join(os.path.dirname(os.path.dirname(__file__)), "matrix")
-"""What they are made from; only in a source tree."""
 pending: dict[str, bytes] = {}
 """Content about to be written, by path: it is read instead of the file on disk, so that it can be checked beforehand."""
 

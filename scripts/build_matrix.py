@@ -14,11 +14,11 @@ sys.path.insert(0, ROOT)
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.diagnosis import symptoms  # noqa: E402
 from compat.files import sealed  # noqa: E402
-from compat.interfaces import announced, guards, homes, imports, messages, refusals, rows, table  # noqa: E402
+from compat.interfaces import announced, homes, messages, refusals, rows, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
-from scripts import pack_declared, pack_wheels  # noqa: E402
+from scripts import pack_declared, pack_facts, pack_mined, pack_wheels  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -27,24 +27,24 @@ def build() -> None:
     """Write both compiled files; raises ``SystemExit`` if a rule's example or fix does not hold."""
     rules = load_folder(os.path.join(ROOT, "matrix", "rules"))
     os.makedirs(os.path.dirname(compiled.FILE), exist_ok=True)
-    _write(hardware.FILE, marshal.dumps(hardware.tables_from(FACTS), 4))
-    _write(builds.FILE, marshal.dumps(dict(builds.tables_from(FACTS)), 4))
+    _write(hardware.FILE, marshal.dumps(pack_facts.hardware(FACTS), 4))
+    _write(builds.FILE, marshal.dumps(dict(pack_facts.code_tables(FACTS)), 4))
     for path, content in zip((linked.FILE, linked.SYMBOLS_FILE), pack_wheels.packed_linked(FACTS)):
         _write(path, content)
     _write(linked.NUMPY_FILE, pack_wheels.packed_numpy_abi(FACTS))
     _write(overlaps.FILE, pack_wheels.packed_overlaps(FACTS))
-    _write(hardware.PEAK_RATES_FILE, marshal.dumps(hardware.peak_rates_tables_from(FACTS), 4))
+    _write(hardware.PEAK_RATES_FILE, marshal.dumps(pack_facts.peaks(FACTS), 4))
     _write(declared.FILE, pack_declared.packed(FACTS))
     _write(declared.WHEELS_FILE, pack_wheels.packed_wheels(FACTS))
     _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
-    _write(models.FILE, models.packed(FACTS))
-    _write(announced.FILE, announced.packed(FACTS))
-    _write(stacks.FILE, stacks.packed(os.path.dirname(FACTS)))
+    _write(models.FILE, marshal.dumps(pack_facts.models(FACTS), 4))
+    _write(announced.FILE, marshal.dumps(pack_facts.successors(FACTS), 4))
+    _write(stacks.FILE, marshal.dumps(pack_facts.stacks(os.path.dirname(FACTS)), 4))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))
-    _write(compiled.EVIDENCE, compiled.packed_evidence(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
+    _write(compiled.EVIDENCE, pack_mined.evidence(rules, _rows(os.path.join(ROOT, "matrix", "evidence"))))
     names = declared.Declared().names
-    _write(refusals.FILE, guards.packed(_rows(os.path.join(ROOT, "matrix", "guards")), names))
+    _write(refusals.FILE, pack_mined.guards(_rows(os.path.join(ROOT, "matrix", "guards")), names))
     problems = problems_of(rules)
     if problems:
         raise SystemExit("\n".join(map(str, problems)))
@@ -57,8 +57,8 @@ def _copy_surface(source: str, target: str) -> None:
     found = rows.open_rows(os.path.join(source, "rows.bin"))
     if found is not None:
         names.append("at_once.bin")
-        _write(os.path.join(target, "at_once.bin"), imports.packed_at_once(found))
-    _write(homes.FILE, homes.packed())
+        _write(os.path.join(target, "at_once.bin"), pack_mined.at_once(found))
+    _write(homes.FILE, pack_mined.homes())
     names.append(os.path.basename(homes.FILE))
     _without_others(target, names)
 

@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from compat.tables.models import TABLE, stem_of
+from compat.tables.models import stem_of
+from scripts.pack_facts import MODELS
 
 FACTS = Path(__file__).resolve().parents[1] / "matrix" / "facts"
 COLUMNS = ("organisation", "stem", "architectures", "types", "own_code", "known", "source", "date")
@@ -140,7 +141,7 @@ def main(arguments: list[str]) -> int:
         return 2
     vllm, transformers = map(Path, arguments)
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    with (FACTS / TABLE).open("w", encoding="utf-8", newline="") as file:
+    with (FACTS / MODELS).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows(vllm, transformers, today))

@@ -6,7 +6,6 @@ A release that warns of a removal mostly says what to use instead: "`--per_gpu_t
 
 from __future__ import annotations
 
-import csv
 import marshal
 import os
 import re
@@ -139,12 +138,6 @@ def _new_in(advice: str, spelled: re.Pattern[str]) -> tuple[str | None, str | No
 
 
 # --- What no warning says in one text.
-
-
-def packed(folder: str) -> bytes:
-    """The curated table of a folder of facts, for :data:`FILE`."""
-    with open(os.path.join(folder, "successors.csv"), encoding="utf-8", newline="") as file:
-        return marshal.dumps({(row["package"], row["old"]): row["new"] for row in csv.DictReader(file)}, 4)
 
 
 @cached

@@ -7,13 +7,10 @@ whose result is unknown. Comparisons with a value that is not a constant are not
 from __future__ import annotations
 
 import ast
-import marshal
 import re
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection
 
 from compat.interfaces.refusals import Both, Condition, Either, FactTest, Opposite
-from compat.versions import key_of
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "==", ast.IsNot: "!=",
@@ -212,36 +209,3 @@ def _dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-# --- The table of guards, compiled for checks
-
-
-def packed(rows: Iterable[dict[str, str]], names: frozenset[str]) -> bytes:
-    """Compile the rows of ``matrix/guards/*.csv``; ``names`` are the distributions that modules may refer to."""
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        runs = tuple((key_of(run.partition("..")[0]), key_of(run.rpartition("..")[2])) for run in row["releases"].split())
-        condition = _closed_up(condition_of(row["condition"], names))
-        found.setdefault(row["package"], []).append(
-            (
-                runs, row["module"], row["function"], row["kind"], row["error"], tuple(row["reach"].split("|")), condition,
-                row["message"],
-            )
-        )  # fmt: skip
-    index, blocks, end = {}, [], 0
-    for package in sorted(found):
-        block = marshal.dumps(tuple(found[package]), 4)
-        index[package] = (end, end + len(block))
-        blocks.append(block)
-        end += len(block)
-    head = marshal.dumps(index, 4)
-    return b"".join((len(head).to_bytes(8, "big"), head, *blocks))
-
-
-def _closed_up(condition: Condition) -> tuple[object, ...]:
-    if isinstance(condition, FactTest):
-        return ("test", condition.fact, condition.name, condition.operator, condition.value)
-    if isinstance(condition, Opposite):
-        return ("not", _closed_up(condition.part))
-    return ("both" if isinstance(condition, Both) else "either", *map(_closed_up, condition.parts))

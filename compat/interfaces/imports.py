@@ -7,19 +7,15 @@
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, reduce
-from operator import and_
+from collections.abc import Iterable, Iterator, Mapping
 
-from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, importable, with_older
+from compat.interfaces.at_once import ENTRIES, MAINS, importable
 from compat.interfaces.rows import E1, E2, R1, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 from compat.records import kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from compat.interfaces.at_once import Failing
     from compat.interfaces.release import Surface
     from compat.interfaces.rows import State
 
@@ -165,69 +161,7 @@ def eager_rows(
     return found
 
 
-def packed_at_once(rows: Rows) -> bytes:
-    """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
-    import zlib
-
-    known = {name: " ".join(rows.versions(name)) for name in sorted(rows.packages)}
-    found = {**{tier: _of_tier(rows, tier) for tier in (*TIERS, REACHED)}, MAIN: _of_mains(rows)}
-    packed = {tier: {name: marshal.dumps(each, 4) for name, each in by_name.items()} for tier, by_name in found.items()}
-    tiers = {tier: zlib.compress(marshal.dumps(by_name, 4), 9) for tier, by_name in packed.items()}
-    return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
-
-
-def _of_tier(rows: Rows, tier: str) -> dict[str, Failing]:
-    found = {}
-    consumers, tier, entered = (ENTRIES, E2, _entered(rows)) if tier == REACHED else (rows.consumers, tier, None)
-    for consumer in sorted(rows.consumers.intersection(consumers)):
-        places = {version: at for at, version in enumerate(rows.versions(consumer))}
-        kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
-        for versions, row in rows.all_of(consumer, kind=tier[0], tier=tier):
-            bad = frozenset(row.bad)
-            known = rows.versions(row.package)
-            mask = with_older(sum(1 << at for at, version in enumerate(known) if version in bad), known)
-            key = row.package, mask, row.asks
-            run = (version for version in versions if entered is None or row.module in entered(consumer, version))
-            kept[key] = kept.get(key, 0) | sum(1 << places[version] for version in run)
-        if any(kept.values()):
-            found[consumer] = [(package, bad, when, asks) for (package, bad, asks), when in kept.items() if when]
-    return found
-
-
 def of_main(row: Row) -> bool:
     """Whether a main module of its package cannot be imported, or its trainer cannot be created, whatever else is installed."""
     fails = row.tier == E2 or (row.tier == R1 and row.scope.endswith("Trainer.__init__"))
     return fails and not row.asks and row.module in MAINS.get(row.consumer, ())
-
-
-def _of_mains(rows: Rows) -> dict[str, Failing]:
-    """The releases of other packages with which every main module of a release fails."""
-    found: dict[str, Failing] = {}
-    for consumer in sorted(rows.consumers & MAINS.keys()):
-        bad: dict[tuple[int, str, str], int] = {}
-        places = {version: at for at, version in enumerate(rows.versions(consumer))}
-        for kind, tier in (("E", E2), ("R", R1)):
-            for versions, row in rows.all_of(consumer, kind=kind, tier=tier):
-                if of_main(row):
-                    lacking = frozenset(row.bad)
-                    mask = sum(1 << at for at, version in enumerate(rows.versions(row.package)) if version in lacking)
-                    for version in versions:
-                        key = places[version], row.package, row.module
-                        bad[key] = bad.get(key, 0) | mask
-        kept: dict[tuple[str, int], int] = {}
-        for at, package in dict.fromkeys((at, package) for at, package, _ in bad):
-            all_bad = reduce(and_, (bad.get((at, package, module), 0) for module in MAINS[consumer]))
-            if all_bad:
-                kept[package, all_bad] = kept.get((package, all_bad), 0) | 1 << at
-        found[consumer] = [(package, all_bad, when, ()) for (package, all_bad), when in kept.items()]
-    return found
-
-
-def _entered(rows: Rows) -> Callable[[str, str], frozenset[str]]:
-    """A function that returns the modules that any use of a release runs, whatever else is installed."""
-
-    @cache
-    def entered(package: str, version: str) -> frozenset[str]:
-        return frozenset(Reach(rows, {package: version}).run_by((*rows.tops(package), *ENTRIES[package])))
-
-    return entered

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypedDict
 
-from compat.files import DATA, MATRIX, read_table
+from compat.files import DATA, read_table
 from compat.interfaces.changes import releases_in
 from compat.interfaces.table import header_of, value_of
 from compat.records import kept, record
@@ -30,7 +30,6 @@ MAGIC = b"compat-messages-1\n"
 FOLDER = os.path.join(DATA, "messages")
 NATIVE = ".native"
 """Ends the names of the tables of compiled code, ``vllm.native``. Their modules are paths, ``csrc/cache_kernels.cu``."""
-_SOURCES = os.path.join(MATRIX, "messages")
 LONGEST_TEXT = 8000
 """Maximum number of characters of a text that are compared; templates are far shorter."""
 _MOST_ALIKE = 64
@@ -236,8 +235,8 @@ class Messages:
 
 @cache
 def open_messages() -> Messages:
-    """The shipped tables, or the mined ones in a source tree without built tables; opened once."""
-    return Messages(_SOURCES if not os.path.exists(FOLDER) and os.path.isdir(_SOURCES) else FOLDER)
+    """The shipped tables, opened once."""
+    return Messages()
 
 
 def is_native(module: str) -> bool:

@@ -1,7 +1,7 @@
 """The conditions under which releases refuse to work: typed values, and the table mined from source (``matrix/guards/``).
 
 The table is one file with a block per package, opened only if the package is used. ``scripts/guards/tables.py`` writes its
-rows; :mod:`compat.interfaces.guards` parses conditions and compiles the table, so that a check does not import a parser.
+rows; :mod:`compat.interfaces.guards` parses their conditions when the table is compiled, so that a check imports no parser.
 """
 
 from __future__ import annotations

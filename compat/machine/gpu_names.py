@@ -254,35 +254,9 @@ def _plain(name: str) -> str:
     return " ".join(word for word in _unglued(name.lower().translate(_APART).split()) if word not in _SILENT)
 
 
-def load_table(nvidia: str, amd: str) -> GpuTable:
-    """Read ``gpus_nvidia.csv`` and ``gpus_amd.csv`` into one table of plain values; for the build step and tests."""
-    import csv
-
-    rows: list[Row] = []
-    spelled: list[list[str]] = []
-    for vendor, text in (("nvidia", nvidia), ("amd", amd)):
-        for line in csv.DictReader(text.splitlines()):
-            sizes = (
-                ()
-                if line["memory_gb"] == "unified"
-                else tuple(int(size) * 1024 for size in line["memory_gb"].split("/") if size)
-            )
-            rows.append((line["name"], vendor, line.get("compute_capability"), line.get("gfx"), sizes))
-            spelled.append([line["name"], *(alias for alias in line["aliases"].split("; ") if alias)])
-    spellings = tuple((row, *_spelling(text)) for row, names in enumerate(spelled) for text in names)
-    return tuple(rows), spellings, _index(spellings)
-
-
-def _spelling(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def spelling(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a name, and those of them that a text must have to mean it."""
     words = tuple(sorted(_Name(name).words))
     numbered = any(character.isdecimal() for word in words for character in word)
     needed = tuple(word for word in words if word not in _OPTIONAL) if numbered else words
     return words, needed
-
-
-def _index(spellings: Sequence[Spelling]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
-    for number, (_, _, needed) in enumerate(spellings):
-        for word in needed:
-            found.setdefault(word, []).append(number)
-    return {word: tuple(numbers) for word, numbers in found.items()}

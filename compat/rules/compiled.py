@@ -25,7 +25,7 @@ from compat.rules.rule import (
     from_plain,
     to_plain,
 )
-from compat.versions import EVERY, Key, Ranges, contains, key_of
+from compat.versions import EVERY, Key, Ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -380,17 +380,6 @@ class BoundEvidence:
     how: str
     seen: str
     date: str
-
-
-def packed_evidence(rules: Iterable[Rule], rows: Iterable[Mapping[str, str]]) -> bytes:
-    """Return the content of the compiled file: the rows that agree with the current rules."""
-    ranges = {(rule.id, name): found for rule in rules for name, found in rule.ranges.items()}
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for row in rows:
-        held = ranges.get((row["rule"], row["package"]), ())
-        if contains(held, key_of(row["inside"])) and not (row["outside"] and contains(held, key_of(row["outside"]))):
-            found.setdefault(row["rule"], []).append(tuple(row[name] for name in EVIDENCE_FIELDS))
-    return marshal.dumps(found, 4)
 
 
 def evidence_of(rule: str) -> tuple[BoundEvidence, ...]:

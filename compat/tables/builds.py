@@ -8,12 +8,12 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import DATA, MATRIX, read_table
+from compat.files import DATA, read_table
 from compat.records import cached, kept, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Mapping, Sequence, Set
     from typing import Any, TypeAlias, TypedDict
 
     Codes: TypeAlias = tuple[str, ...]
@@ -39,10 +39,9 @@ if TYPE_CHECKING:
 
 
 FILE = os.path.join(DATA, "code.bin")
-_SOURCES = os.path.join(MATRIX, "facts")
 EXTENSIONS = ("vllm", "xformers", "bitsandbytes", "sgl-kernel", "sglang-kernel", "auto-gptq", "autoawq")
 """Packages of ``extension_builds.csv``."""
-_CONDA = "pytorch"
+CONDA = "pytorch"
 """conda's name of torch."""
 
 
@@ -105,12 +104,12 @@ class CodeTables:
     @property
     def conda(self) -> Mapping[str, Sequence[TorchRow]]:
         """The releases in conda's channel ``pytorch``."""
-        return self._releases(_CONDA)
+        return self._releases(CONDA)
 
     @property
     def extensions(self) -> Set[str]:
         """The extensions of which wheels were read."""
-        return self._wheels.keys() - {"torch", _CONDA}
+        return self._wheels.keys() - {"torch", CONDA}
 
     def extension(self, name: str) -> Mapping[str, Sequence[ExtensionRow]]:
         """The releases of an extension; see :meth:`extension_builds`."""
@@ -171,68 +170,5 @@ def _pair(version: str) -> tuple[int, ...]:
 
 @cached
 def open_code_tables() -> CodeTables:
-    """Return the tables this package ships, read once; in an unbuilt source tree, those of its fact files."""
-    unbuilt = not os.path.exists(FILE) and os.path.isdir(_SOURCES)
-    return CodeTables(tables_from(_SOURCES) if unbuilt else marshal.loads(read_table(FILE)))
-
-
-def tables_from(folder: str) -> Tables:
-    """Return the content of the fact files in a folder as plain values, for the build."""
-    torch: dict[str, list[TorchRow]] = {}
-    for row in _rows(folder, "torch_builds.csv"):
-        build = (row["machine"], row["cuda"], row["default"] == "yes", _codes(row["sm"]), _codes(row["ptx"]), row["known"])
-        torch.setdefault(row["torch"], []).append(build)
-    conda: dict[str, list[TorchRow]] = {}
-    for row in _rows(folder, "torch_conda.csv"):
-        build = ("x86_64", row["cuda"], False, _codes(row["sm"]), _codes(row["ptx"]), row["known"])
-        conda.setdefault(row["torch"], []).append(build)
-    extensions: dict[str, dict[str, list[Any]]] = {}
-    for row in _rows(folder, "extension_builds.csv"):
-        built = (row["machine"], row["cuda"], row["torch"], _codes(row["sm"]), _codes(row["ptx"]), row["known"])
-        extensions.setdefault(row["package"], {}).setdefault(row["version"], []).append(built)
-    published: dict[str, dict[str, tuple[str, ...]]] = {}
-    published_for: dict[str, dict[str, tuple[Codes, Codes]]] = {}
-    for row in _rows(folder, "published_wheels.csv"):
-        published.setdefault(row["package"], {})[row["version"]] = tuple(row["series"].split())
-        if row["cudas"]:
-            found = tuple(row["cudas"].split()), tuple(row["pythons"].split())
-            published_for.setdefault(row["package"], {})[row["version"]] = found
-    runs: dict[str, dict[str, set[str]]] = {"": {}, "13.2": {}}
-    for row in _rows(folder, "code_runs_on.csv"):
-        runs[row["cuda"]].setdefault(row["capability"], set()).add(row["sm"])
-    floors = {
-        int(row["cuda_toolkit"].partition(".")[0]): int(row["floor_branch"])
-        for row in _rows(folder, "cuda_driver.csv")
-        if row["floor_branch"].isdecimal()
-    }
-    return {
-        "wheels": {
-            name: marshal.dumps({version: tuple(each) for version, each in found.items()}, 4)
-            for name, found in {"torch": torch, _CONDA: conda, **extensions}.items()
-        },
-        "triton": {row["triton"]: _codes(row["sm"]) for row in _rows(folder, "triton_gpus.csv")},
-        "assemblers": {
-            row["triton"]: (row["cuda"], row["blackwell"] or row["cuda"]) for row in _rows(folder, "triton_gpus.csv")
-        },
-        "rocm": {row["rocm"]: tuple(row["gfx"].split()) for row in _rows(folder, "torch_rocm.csv")},
-        "rocm_of": {torch: row["rocm"] for row in _rows(folder, "torch_rocm.csv") for torch in row["series"].split()},
-        "published": published,
-        "published_for": published_for,
-        "capabilities": {
-            row["capability"]: {key: row[key] for key in ("bf16", "tf32", "fp8", "fp4", "flash_attn_2")}
-            for row in _rows(folder, "capabilities.csv")
-        },
-        "floors": tuple(sorted(floors.items())),
-        "runs_on": {cuda: {device: frozenset(codes) for device, codes in found.items()} for cuda, found in runs.items()},
-    }
-
-
-def _rows(folder: str, name: str) -> Iterable[dict[str, str]]:
-    import csv
-
-    with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
-
-
-def _codes(text: str) -> Codes:
-    return tuple(text.split())
+    """Return the tables this package ships, read once."""
+    return CodeTables(marshal.loads(read_table(FILE)))

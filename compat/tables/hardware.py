@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 
-from compat.files import DATA, MATRIX, read_table
+from compat.files import DATA, read_table
 from compat.model import Accelerator, Environment
 from compat.records import replace
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 FILE = os.path.join(DATA, "hardware.bin")
-_SOURCES = os.path.join(MATRIX, "facts")
 
 
 def open_gpus() -> GpuTable:
@@ -62,7 +61,7 @@ def _is_of(device: Accelerator, words: Sequence[str]) -> bool:
 
 def branch_for(cuda: str, *, windows: bool = False) -> int | None:
     """Return the branch of the first driver that supports a CUDA release (``12.4``: 550); ``None`` if unknown."""
-    wanted = _numbers(cuda)
+    wanted = numbers_of(cuda)
     for release, on_linux, on_windows in _open()[1]:
         driver = on_windows or on_linux if windows else on_linux
         if release == wanted and driver:
@@ -71,41 +70,8 @@ def branch_for(cuda: str, *, windows: bool = False) -> int | None:
 
 
 def _open() -> tuple[GpuTable, DriverTable]:
-    """Return both tables; in an unbuilt source tree, those of its fact files."""
-    if not os.path.exists(FILE) and os.path.isdir(_SOURCES):
-        return tables_from(_SOURCES)
     tables: tuple[GpuTable, DriverTable] = marshal.loads(read_table(FILE))
     return tables
-
-
-def tables_from(folder: str) -> tuple[GpuTable, DriverTable]:
-    """Return the tables from the fact files in a folder (``gpus_nvidia.csv``, ``gpus_amd.csv``, ``cuda_driver.csv``)."""
-    from compat.machine.gpu_names import load_table
-    from compat.syntax.json import read_text
-
-    nvidia, amd, drivers = (
-        read_text(os.path.join(folder, f"{name}.csv")) for name in ("gpus_nvidia", "gpus_amd", "cuda_driver")
-    )
-    return load_table(nvidia, amd), load_driver_table(drivers)
-
-
-def load_driver_table(text: str) -> DriverTable:
-    """Read ``matrix/facts/cuda_driver.csv`` as plain tuples (CUDA, driver on Linux, driver on Windows), newest first.
-
-    For the build step; versions are tuples of numbers, ``None`` if the vendor lists none.
-    """
-    import csv
-
-    rows: dict[Numbers, tuple[Numbers, Numbers | None, Numbers | None]] = {}
-    for row in csv.DictReader(text.splitlines()):
-        cuda = _numbers(row["cuda_toolkit"].partition("u")[0])
-        if cuda is None:
-            continue
-        entry = (cuda, _numbers(row["driver_linux"]), _numbers(row["driver_windows"]))
-        # of a minor version's updates the first one counts: it requires the oldest driver
-        if cuda not in rows or (entry[1] or ()) < (rows[cuda][1] or ()):
-            rows[cuda] = entry
-    return tuple(rows[cuda] for cuda in sorted(rows, reverse=True))
 
 
 def newest_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> str | None:
@@ -114,7 +80,7 @@ def newest_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> st
     A driver given by its branch alone ("550") means the newest of the branch. Set ``windows`` for WSL as
     well, which uses the Windows driver; since 13.0, for which the vendor lists no Windows driver, the branch decides.
     """
-    given = _numbers(driver)
+    given = numbers_of(driver)
     if given is None:
         return None
     for cuda, on_linux, on_windows in table:
@@ -124,7 +90,8 @@ def newest_cuda(driver: str, table: DriverTable, *, windows: bool = False) -> st
     return None
 
 
-def _numbers(text: str) -> tuple[int, ...] | None:
+def numbers_of(text: str) -> Numbers | None:
+    """Return the numbers of a version (``12.4``); ``None`` if it has anything else."""
     parts = text.strip().split(".")
     return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts) else None
 
@@ -177,21 +144,6 @@ PEAK_RATES_FILE = os.path.join(DATA, "peaks.bin")
 
 
 def open_peaks() -> tuple[Peak, ...]:
-    """Return the rows this package ships; in an unbuilt source tree, those of its fact file."""
-    if not os.path.exists(PEAK_RATES_FILE) and os.path.isdir(_SOURCES):
-        return peak_rates_tables_from(_SOURCES)
+    """Return the rows this package ships."""
     rows: tuple[Peak, ...] = marshal.loads(read_table(PEAK_RATES_FILE))
     return rows
-
-
-def peak_rates_tables_from(folder: str) -> tuple[Peak, ...]:
-    """Return the rows of ``gpu_peaks.csv``, the most specific names first."""
-    import csv
-
-    with open(os.path.join(folder, "gpu_peaks.csv"), encoding="utf-8", newline="") as file:
-        rows = [
-            (row["name"], row["driver_name"], int(row["memory_gb"] or 0), float(row["tflops_16bit"]), float(row["gb_s"]),
-             row["source"])
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: -len(row[1])))

@@ -6,7 +6,6 @@ size, training and format, and keep the name (``Qwen3-8B``, ``Qwen3-0.6B-Base``,
 
 from __future__ import annotations
 
-import csv
 import marshal
 import os
 import re
@@ -15,7 +14,6 @@ from compat.files import DATA, read_table
 from compat.records import cached, record
 
 FILE = os.path.join(DATA, "models.bin")
-TABLE = "models.csv"
 _SIZE = re.compile(r"(?P<active>a)?(?P<effective>e)?\d{1,4}(?:\.\d{1,3})?[bmt]\Z")
 """A number of parameters (``8b``, ``e4b``), or of those that a token uses (``a3b``), which only mixtures of experts have."""
 _VARIANT = re.compile(
@@ -80,19 +78,3 @@ def _without_flavour(stem: str) -> str:
 def _open() -> dict[tuple[str, str], Family]:
     rows = marshal.loads(read_table(FILE))
     return {(organisation, stem): Family(*rest) for organisation, stem, *rest in rows}
-
-
-def packed(folder: str) -> bytes:
-    """Compile the table in a folder."""
-    with open(os.path.join(folder, TABLE), encoding="utf-8", newline="") as file:
-        rows = [
-            (
-                row["organisation"],
-                row["stem"],
-                tuple(row["architectures"].split()),
-                tuple(row["types"].split()),
-                row["own_code"] == "yes",
-            )
-            for row in csv.DictReader(file)
-        ]
-    return marshal.dumps(rows, 4)

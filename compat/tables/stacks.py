@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import marshal
 import os
 
@@ -10,7 +9,6 @@ from compat.files import DATA, read_table
 from compat.records import record
 
 FILE = os.path.join(DATA, "stacks.bin")
-_COLUMNS = ("task", "stack", "gpu", "driver", "python", "pins", "packages", "checked")
 
 
 @record(frozen=True)
@@ -37,12 +35,3 @@ class Stack:
 def open_stacks() -> tuple[Stack, ...]:
     """Return every recorded combination, by task, stack and GPU."""
     return tuple(Stack(*row) for row in marshal.loads(read_table(FILE)))
-
-
-def packed(facts: str) -> bytes:
-    """Return the compiled form of the table in a folder; empty if there is none."""
-    path = os.path.join(facts, "stacks.csv")
-    if not os.path.exists(path):
-        return marshal.dumps((), 4)
-    with open(path, encoding="utf-8", newline="") as file:
-        return marshal.dumps(tuple(tuple(row[name] for name in _COLUMNS) for row in csv.DictReader(file)), 4)

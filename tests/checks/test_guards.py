@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from compat.checks import deduplicated, guards
-from compat.interfaces.guards import packed
 from compat.interfaces.refusals import Refusals
 from compat.model import Accelerator, Distribution, Environment, Finding, Workload
 from compat.rules.facts import Facts
+from scripts import pack_mined
 
 NAMES = frozenset(
     ("peft", "torchao", "torch", "xformers", "unsloth", "accelerate", "transformers", "vllm", "trl", "gptqmodel", "requests")
@@ -66,7 +66,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    refusals = Refusals(packed(ROWS, NAMES))
+    refusals = Refusals(pack_mined.guards(ROWS, NAMES))
     monkeypatch.setattr(guards, "open_once", lambda: refusals)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compat.interfaces import homes
 from compat.interfaces.homes import public_homes
 from compat.interfaces.table import open_table, tracked
+from scripts.pack_mined import public_names
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_the_modules_of_a_name(name: str, modules: tuple[str, ...]) -> None:
 
 def test_what_is_stored_is_what_the_tables_have() -> None:
     every: dict[str, set[str]] = {}
-    for package, module, name in homes._public_names():
+    for package, module, name in public_names():
         every.setdefault(name, set()).add(package)
         if package == "trl" and (found := public_homes(name)):
             assert module in found

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.machine.system import read_toolkit, toolkit_version
-from compat.tables.hardware import load_driver_table, newest_cuda
+from compat.tables.hardware import newest_cuda
+from scripts.pack_facts import driver_table
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
-TABLE = load_driver_table((FACTS / "cuda_driver.csv").read_text("utf-8"))
+TABLE = driver_table((FACTS / "cuda_driver.csv").read_text("utf-8"))
 
 VERSION_JSON = '{\n   "cuda" : {\n      "name" : "CUDA SDK",\n      "version" : "%s"\n   },\n   "cuda_cccl" : {\n      "version" : "99.9"\n   }\n}\n'
 HEADER = "/* licence */\n/** CUDA Runtime API Version */\n#define CUDART_VERSION  %s\n"

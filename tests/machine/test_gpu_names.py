@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.machine.gpu_names import load_table, lookup, nearest
+from compat.machine.gpu_names import lookup, nearest
+from scripts.pack_facts import gpu_table
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
 NVIDIA, AMD = ((FACTS / f"gpus_{vendor}.csv").read_text("utf-8") for vendor in ("nvidia", "amd"))
-TABLE = load_table(NVIDIA, AMD)
+TABLE = gpu_table(NVIDIA, AMD)
 ROWS = [row for text in (NVIDIA, AMD) for row in csv.DictReader(text.splitlines())]
 
 

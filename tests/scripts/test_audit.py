@@ -12,11 +12,12 @@ from compat.index.metadata import File, Metadata
 from compat.index.metadata import Requirement as Needed
 from compat.model import Distribution, Environment, Report
 from compat.records import replace
-from compat.rules.compiled import evidence_of, in_memory, open_matrix, packed_evidence
+from compat.rules.compiled import evidence_of, in_memory, open_matrix
 from compat.rules.evaluate import judge
 from compat.rules.loader import load_file
 from compat.rules.rule import FixTemplate, HasPackage, Rule
 from compat.versions import ranges_of
+from scripts import pack_mined
 from scripts.audit import companions, corners, evidence, fixes
 from scripts.audit.bounds import Bound, bounds_of
 from scripts.audit.evidence import FOLDER, Evidence
@@ -129,7 +130,7 @@ def test_rows_outlive_a_round_trip_and_only_those_that_still_hold_are_compiled(r
     ]
     evidence.write(tmp_path / "x.csv", rows)
     assert evidence.read(tmp_path / "x.csv") == rows
-    compiled = packed_evidence([rule], [vars(row) for row in rows])
+    compiled = pack_mined.evidence([rule], [vars(row) for row in rows])
     assert b"quoted" in compiled
     assert b"older range" not in compiled
 

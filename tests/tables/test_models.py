@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compat.tables.models import TABLE, family, stem_of
+from compat.tables.models import family, stem_of
+from scripts.pack_facts import MODELS
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
 
@@ -67,7 +68,7 @@ def test_models_that_brought_their_own_code_are_marked() -> None:
 
 
 def test_every_row_is_found_by_the_name_it_was_made_from() -> None:
-    with (FACTS / TABLE).open(encoding="utf-8", newline="") as file:
+    with (FACTS / MODELS).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         assert stem_of(row["stem"].removesuffix("+experts")) in (row["stem"], row["stem"].removesuffix("+experts")), row["stem"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import marshal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from compat.tables.stacks import Stack, open_stacks, packed
+from compat.tables.stacks import Stack, open_stacks
+from scripts.pack_facts import stacks
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 HEAD = "task,stack,gpu,driver,python,pins,packages,checked\n"
@@ -16,11 +16,11 @@ HEAD = "task,stack,gpu,driver,python,pins,packages,checked\n"
 
 def test_the_table_is_compiled_row_by_row(tmp_path: Path) -> None:
     (tmp_path / "stacks.csv").write_text(f'{HEAD}grpo,"trl,vllm",H100,,3.12,trl==1.0 vllm==0.9,120,2026-11-22\n')
-    (row,) = marshal.loads(packed(str(tmp_path)))
+    (row,) = stacks(str(tmp_path))
     found = Stack(*row)
     assert found.to_json()["stack"] == ["trl", "vllm"]
     assert found.to_json()["pins"] == ["trl==1.0", "vllm==0.9"]
-    assert marshal.loads(packed(str(tmp_path / "elsewhere"))) == ()
+    assert stacks(str(tmp_path / "elsewhere")) == ()
 
 
 def test_every_recorded_combination_pins_what_it_is_named_by() -> None:

@@ -9,7 +9,8 @@ import pytest
 from compat.checks import builds, named_devices
 from compat.model import Accelerator, Distribution, Environment, Finding, Source, Workload
 from compat.rules.facts import Facts
-from compat.tables.builds import CodeTables, tables_from
+from compat.tables.builds import CodeTables
+from scripts.pack_facts import code_tables
 from tests.conftest import ROOT
 
 
@@ -84,7 +85,7 @@ def test_what_the_tables_do_not_know_is_no_finding() -> None:
 
 
 def test_an_architecture_specific_target_runs_on_that_capability_only() -> None:
-    tables = CodeTables(tables_from(str(ROOT / "matrix" / "facts")))
+    tables = CodeTables(code_tables(str(ROOT / "matrix" / "facts")))
     assert tables.runs("9.0", ("90a",), ()) is True
     assert tables.runs("12.0", ("90a",), ("90a",)) is False
     assert tables.runs("12.0", (), ("90",)) is True
