@@ -232,12 +232,13 @@ class Planner:
 
     def _solver(self, problem: Problem, deadline: float | None) -> Solver:
         matrix, ignored, warnings, memo = self.means.matrix, problem.ignored, self._warnings, Memo()
+        by_address = frozenset(name for name, each in problem.current.items() if is_wheel(each.source))
         return Solver(
             problem, self._universe, needs=self._needs, progress=self.means.progress, deadline=deadline,
             rules=lambda current, known: [
                 *forbidden(matrix, problem.environment, current, known, ignored, warnings=warnings, memo=memo),
                 *self._universe.forbidden(known), *forbidden_by_source(problem.environment, known, memo),
-                *forbidden_by_wheels(open_code_tables().published, known),
+                *forbidden_by_wheels(open_code_tables().published, known, by_address),
             ],
             judge=self._whole,
         )  # fmt: skip
@@ -409,7 +410,7 @@ def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix
     """The problem with data from its findings: recommended fixes, and packages that no finding gives a reason to change."""
     concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
     if "torch" in concerned:  # a wheel compiled for another torch cannot stay
-        concerned |= {name for name in BUILT_AGAINST_TORCH & problem.current.keys() if is_wheel(problem.current[name].source)}
+        concerned |= {name for name, each in problem.current.items() if is_wheel(each.source)}
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem, errors))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")

@@ -25,6 +25,7 @@ from compat.repair.problem import (
     Recommended,
     cost_of_major,
     family,
+    is_wheel,
 )
 from compat.repair.target import Need, satisfies
 
@@ -35,15 +36,15 @@ Needs = Mapping[str, tuple[Need, ...]]
 
 @record(frozen=True)
 class Forbidden:
-    """A forbidden combination of releases, by package (:data:`ABSENT`: not installed); ``level`` is the cost of violating it.
-
-    With ``level`` "" it must not be violated; it does not apply if all of a group in ``unless`` holds.
+    """A forbidden combination of releases, by package (:data:`ABSENT`: not installed); ``level`` is the cost of violating it,
+    ``weight`` its amount. With ``level`` "" it must not be violated; it does not apply if all of a group in ``unless`` holds.
     """
 
     together: tuple[tuple[str, frozenset[str]], ...]
     statement: Statement
     level: str
     unless: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
+    weight: int = 1
 
 
 def places(releases: Iterable[Release]) -> dict[str, int]:
@@ -131,7 +132,7 @@ class Relaxation:
             literals += [-here[0]] if len(here) == 1 else others
         literals += [spared for group in each.unless if (spared := self._all(group))]
         self.clauses.add(tuple(literals))
-        self.clauses.add((-bad,), each.statement) if each.level == "" else self.clauses.cost(each.level, bad)
+        self.clauses.add((-bad,), each.statement) if each.level == "" else self.clauses.cost(each.level, bad, each.weight)
 
     def _all(self, group: tuple[tuple[str, frozenset[str]], ...]) -> int:
         """An atom for an exemption holding, which an unread release may satisfy, too; 0 if it cannot hold."""
@@ -207,6 +208,7 @@ class Relaxation:
         )
         cost(steps_of, atom, steps)
         left = any(need.name == name and not release.meets(need.specifier) for need in problem.asked)
+        left |= is_wheel(current.source) and release.source is None  # and nobody names an address without a reason
         cost("changes", atom, LEFT * left)
         day = self._release[name][current.version].day
         if name in problem.unpinned and not left and not follows and name not in FOLLOWING:

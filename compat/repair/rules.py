@@ -245,10 +245,17 @@ def forbidden_by_source(environment: Environment, known: Known, memo: Memo | Non
         yield from of_code(workload.code, plain)
 
 
-def forbidden_by_wheels(published: Mapping[str, Mapping[str, tuple[str, ...]]], known: Known) -> Iterator[Forbidden]:
+COMPILED = 3
+"""Cost of an extension that is compiled for hours although the file names a wheel by its address, as changed packages."""
+
+
+def forbidden_by_wheels(
+    published: Mapping[str, Mapping[str, tuple[str, ...]]], known: Known, by_address: Collection[str] = ()
+) -> Iterator[Forbidden]:  # fmt: skip
     """Extensions and releases of torch for which nobody published a wheel, as warnings: they would be compiled for hours.
 
-    ``published`` are the minor releases of torch with a wheel, by extension and release.
+    ``published`` are the minor releases of torch with a wheel, by extension and release. Those that are installed
+    ``by_address`` of a wheel are rather not compiled: whoever names one mostly has no compiler.
     """
     minors: dict[str, set[str]] = {}
     for release in known.get("torch", ()):
@@ -256,15 +263,16 @@ def forbidden_by_wheels(published: Mapping[str, Mapping[str, tuple[str, ...]]], 
     for name in sorted(published.keys() & known.keys()):
         by_series: dict[tuple[str, ...], set[str]] = {}
         for release in known[name]:
-            series = published[name].get(release.version) if release.plain else None
+            series = published[name].get(release.version, () if name in by_address else None) if release.plain else None
             if series is not None:
                 by_series.setdefault(series, set()).add(release.version)
         for series, versions in by_series.items():
             lacking = frozenset[str]().union(*(found for minor, found in minors.items() if minor not in series))
             if lacking:
-                says = f"is only published as a wheel for torch {series[0]} to {series[-1]}"
+                says = f"is only published as a wheel for torch {series[0]} to {series[-1]}" if series else "has no wheel"
                 statement = Statement("finding", f"{name} {max(versions)} {says}", name, says)
-                yield Forbidden(((name, frozenset(versions)), ("torch", lacking)), statement, WARNINGS)
+                cost = ("changes", (), COMPILED) if name in by_address else (WARNINGS, ())
+                yield Forbidden(((name, frozenset(versions)), ("torch", lacking)), statement, *cost)
 
 
 def _of_consumer(

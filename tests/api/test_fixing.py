@@ -111,3 +111,31 @@ def test_a_wheel_by_address_that_was_compiled_for_another_torch_gives_way_to_its
     assert [each.after.decode() for each in found.written.edits] == [
         'torch==2.7.0\nflash-attn==2.7.4.post1 ; sys_platform == "linux"\n'
     ]
+
+
+def fixed(lines: str, url: str, tmp_path: Path, *rules: str) -> str:
+    """The requirements file after the plan for it."""
+    (tmp_path / "requirements.txt").write_text(lines)
+    words = ["requirements.txt", "--gpu", "A100:1", *(own(tmp_path, *rules) if rules else ()), "--config", "none"]
+    options = parse(command_named("fix"), [*words, "--index-url", url, "--torch-index", url])
+    found = repair_of(options, open_matrix(options.values.get("rules", ())))
+    assert found.plan.stands, found.plan
+    (edit,) = found.written.edits
+    return edit.after.decode()
+
+
+@pytest.mark.parametrize("listed", ["torch\n", ""])
+def test_an_open_torch_follows_a_wheel_by_address(url: str, tmp_path: Path, listed: str) -> None:
+    """The file says for which torch it was made; its release would be compiled against the newest one."""
+    wheel = f"flash-attn @ {WHEEL}\n"
+    assert (
+        fixed(f"{listed}accelerate==1.6.0\n{wheel}", url, tmp_path).replace("torch<2.7\n", "") == f"accelerate==1.6.0\n{wheel}"
+    )
+
+
+def test_every_wheel_by_address_may_move_with_torch(url: str, tmp_path: Path) -> None:
+    """Not only those of extensions whose releases are published as source."""
+    wheel = "https://wheels.example/exllamav2-0.2.9+cu124.torch2.6.0-cp311-cp311-linux_x86_64.whl"
+    with IndexServer({**PACKAGES, "exllamav2": {"0.2.9": release("2025-05-01")}}) as server:
+        after = fixed(f"torch==2.6.0\n{wheel}\n", server.url, tmp_path, OLD_TORCH)
+    assert after == "torch==2.7.0\nexllamav2==0.2.9\n"
