@@ -7,6 +7,7 @@ import marshal
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
@@ -14,11 +15,12 @@ sys.path.insert(0, ROOT)
 from compat.checks.lint import problems_of  # noqa: E402
 from compat.diagnosis import symptoms  # noqa: E402
 from compat.files import sealed  # noqa: E402
-from compat.interfaces import announced, homes, messages, refusals, rows, table  # noqa: E402
+from compat.interfaces import announced, homes, messages, refusals, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
 from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
 from scripts import pack_declared, pack_facts, pack_mined, pack_wheels  # noqa: E402
+from scripts.surface.opened import rows_in  # noqa: E402
 
 FACTS = os.path.join(ROOT, "matrix", "facts")
 
@@ -54,7 +56,7 @@ def build() -> None:
 def _copy_surface(source: str, target: str) -> None:
     """Copy the mined tables, which are already compiled (``python -m scripts.surface.tables``)."""
     names = _copy(source, target)
-    found = rows.open_rows(os.path.join(source, "rows.bin"))
+    found = rows_in(Path(source, "rows.bin"))
     if found is not None:
         names.append("at_once.bin")
         _write(os.path.join(target, "at_once.bin"), pack_mined.at_once(found))

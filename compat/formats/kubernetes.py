@@ -64,7 +64,6 @@ class Kubernetes(InstallFormat):
     apply = "kubectl apply --filename {path}"
 
     def resource(self, file: JobFile, document: Document) -> _Resource:
-        """Return the reader of a document."""
         return _Resource(file, document)
 
     def read(self, path: str, text: str) -> tuple[Listing, ...]:

@@ -157,7 +157,6 @@ class NotebookSteps:
                 self._simple(node, into)
 
     def _branch(self, body: Sequence[ast.stmt]) -> list[Step]:
-        """Return the steps of a branch."""
         certain, self._certain = self._certain, False
         steps: list[Step] = []
         self._body(body, steps)

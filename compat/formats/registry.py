@@ -280,7 +280,6 @@ def _lists_conda(content: bytes) -> bool:
 
 
 def format_named(kind: str) -> Format:
-    """Return the format of this kind."""
     return next(each for each in (*FORMATS, _DESCRIBED, _CONDA_LIST) if each.kind == kind).load()
 
 

@@ -91,7 +91,6 @@ class AtOnce:
 
     @property
     def packages(self) -> frozenset[str]:
-        """The packages covered by the rows."""
         return frozenset(self._versions)
 
     def failing(self, listed: Mapping[str, Iterable[str]], *, tiers: Iterable[str] = ("E1",)) -> frozenset[str]:

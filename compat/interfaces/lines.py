@@ -40,7 +40,6 @@ class Lines:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The packages that the table has."""
         return tuple(self._known)
 
     def known(self, package: str) -> tuple[str, ...]:

@@ -114,7 +114,6 @@ class Table:
         return len(self.texts)
 
     def template(self, number: int) -> Template:
-        """Return a template by its number."""
         content = self._content
         kind, _, name = content["names"][content["name"][number]].partition(" ")
         flat = content["places"][number]

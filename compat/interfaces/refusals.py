@@ -64,7 +64,6 @@ def polarized(condition: Condition, *, wanted: bool = True) -> Iterator[tuple[Fa
 
 
 def fact_tests(condition: Condition) -> Iterator[FactTest]:
-    """Yield the tests of facts in a condition."""
     return (test for test, _ in polarized(condition))
 
 

@@ -103,18 +103,11 @@ def module_of(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def open_rows(path: str | None = None) -> Rows | None:
-    """Open the shipped rows, or those in a file; ``None`` if the file cannot be read or has another format."""
+def open_rows() -> Rows:
+    """Open the shipped rows."""
     from compat.interfaces.table import path_of
 
-    if path is None:
-        return Rows(read_table(path_of("rows")))
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError:
-        return None
-    return Rows(content) if content.startswith(MAGIC) else None
+    return Rows(read_table(path_of("rows")))
 
 
 class Walk:
@@ -168,7 +161,6 @@ class Rows:
 
     @property
     def packages(self) -> frozenset[str]:
-        """The packages covered by the rows."""
         return frozenset(self._versions)
 
     def versions(self, package: str) -> tuple[str, ...]:

@@ -48,16 +48,9 @@ def _index(path: str) -> dict[str, str]:
     return cast("dict[str, str]", value_at(read_table(path).decode("ascii")))
 
 
-def open_table(package: str, path: str | None = None) -> Table | None:
-    """Open the shipped table of a package, or the one in a file; ``None`` if it does not exist or has another format."""
-    if path is None:
-        return Table(read_table(path_of(package))) if package in tracked().values() else None
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError:
-        return None
-    return Table(content) if content.startswith(MAGIC) else None
+def open_table(package: str) -> Table | None:
+    """Open the shipped table of a package; ``None`` if it has none."""
+    return Table(read_table(path_of(package))) if package in tracked().values() else None
 
 
 class Table:
@@ -91,11 +84,6 @@ class Table:
     def surfaces(self) -> Iterator[TableSurface]:
         """Yield every release, oldest first."""
         return (TableSurface(self, at) for at in range(len(self.versions)))
-
-    def releases_with(self, module: str) -> tuple[str, ...]:
-        """Return the releases that have a module."""
-        place = self._modules.get(module)
-        return self._releases(self._opaque.get(module, -1) if place is None else self._life[place])
 
     def modules(self) -> tuple[str, ...]:
         """Return every module of any release, read or not."""
@@ -322,7 +310,6 @@ _scanner: list[Scanner] = []
 
 
 def text_of(part: bytes) -> str:
-    """Decompress the text of a part."""
     return lzma.decompress(part, lzma.FORMAT_RAW, None, FILTERS).decode("ascii")
 
 

@@ -189,7 +189,6 @@ def cost_text(cost: Mapping[str, int]) -> str:
 
 
 def checked_by(plan: Plan) -> str:
-    """Describe what checked the plan."""
     verified = plan.verified
     if verified is None or verified.uv is None:
         return f"against the rules; {verified.why if verified and verified.why else 'not checked with uv'}"

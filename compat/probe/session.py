@@ -267,7 +267,6 @@ def _killed(ended: Ended) -> str | None:
 
 
 def _error_in(ended: Ended) -> str:
-    """Return the error that torchrun ended with."""
     error = next((word for word in reversed(ended.last_words) if "Error" in word), "")
     return f": {error.strip()[:300]}" if error else ""
 

@@ -102,7 +102,6 @@ class Matrix:
         return self.rule(self._ids.index(rule)) if rule in self._ids else None
 
     def rule(self, number: int) -> Rule:
-        """Return a rule by its number."""
         if number not in self._opened:
             start, end = (self._start + place for place in self._places[number : number + 2])
             self._opened[number] = _unpacked(marshal.loads(self._content[start:end]))

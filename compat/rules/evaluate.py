@@ -241,7 +241,6 @@ def exempts(condition: Condition, facts: Facts) -> bool | None:
 
 
 def finding_of(rule: Rule, verdict: Verdict, facts: Facts) -> Finding:
-    """Return the finding for a rule and its verdict."""
     return Finding(
         rule=rule.id, origin="rule", verdict=verdict.word, severity=severity_of(rule, facts), effect=rule.effect,
         title=rule.title, why=rule.why, confidence=rule.confidence, packages=packages_of(rule, facts), facts=rests_on(rule),

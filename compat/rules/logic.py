@@ -58,7 +58,6 @@ def disjunction(values: Iterable[bool | None]) -> bool | None:
 
 
 def holds(condition: Condition, facts: Facts) -> bool | None:
-    """Whether one condition holds."""
     return _FORMS[type(condition)](condition, facts)
 
 

@@ -118,7 +118,6 @@ def from_plain(values: tuple[Any, ...]) -> Condition:
 
 
 def in_words(condition: Condition) -> str:
-    """A condition as text."""
     if isinstance(condition, HasPackage):
         return f"{condition.name} {written(condition.ranges) if condition.how == 'in' else condition.how}"
     if isinstance(condition, IsOneOf):

@@ -57,7 +57,6 @@ class Expressions:
         return self.depth > self.deepest or len(self.frames) > self.deepest
 
     def value(self, node: ast.expr) -> Value:
-        """Return the value of an expression."""
         self.left -= 1
         evaluate: Callable[[ast.expr], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
         if self.left < 0 or self.depth > self.deepest or evaluate is None:
@@ -240,7 +239,6 @@ class Expressions:
         return self.attribute(self.value(node.value), node.attr, node.lineno)
 
     def attribute(self, owner: Value, name: str, line: int) -> Value:
-        """Return an attribute of a value."""
         return path_function("dirname", [owner], line) if isinstance(owner, Text) and name == "parent" else Unknown(line)
 
     def _listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:

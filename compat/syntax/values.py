@@ -96,7 +96,6 @@ def items_of(value: Value, line: int) -> list[Value]:
 
 
 def has_unknown(value: Value) -> bool:
-    """Whether a part of a value is unknown."""
     return any(isinstance(each, Unknown) for each in _parts(value))
 
 

@@ -106,7 +106,6 @@ class Document:
         self.root = _composed(text, file)
 
     def wrong(self, problem: str, value: Value | None = None) -> InputError:
-        """Return the error for ``problem`` in a value."""
         clipped = problem if len(problem) <= _LONGEST else f"{excerpt(problem, _LONGEST)}…"
         return InputError(clipped, self.file, value.line if value is not None else None)
 

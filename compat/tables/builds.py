@@ -116,7 +116,6 @@ class CodeTables:
         return self._releases(name)
 
     def torch_builds(self, release: str) -> tuple[TorchBuild, ...]:
-        """Return the wheels of a torch release."""
         return tuple(TorchBuild(*row) for row in self.torch.get(release, ()))
 
     def conda_builds(self, release: str) -> tuple[TorchBuild, ...]:

@@ -79,7 +79,6 @@ class Draft:
         return next((origin for _, origin, tentative in stated if not tentative), stated[0][1])
 
     def contradictions(self) -> tuple[str, ...]:
-        """Return a description of each contradiction."""
         if self._last_wins:
             return ()
         found = []

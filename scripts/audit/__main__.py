@@ -38,8 +38,7 @@ class Audit:
         self._marks = marks.Marks(marks.read(), self._sources)
         self._declared = Declared()
         self._programs = evidence.programs()
-        rows = open_rows()
-        self._mined = None if rows is None else evidence.Mined(rows)
+        self._mined = evidence.Mined(open_rows())
         self._today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
     def rows(self, rule: Rule, known: Sequence[Evidence]) -> list[Evidence]:
@@ -63,7 +62,7 @@ class Audit:
             return "read", seen
         if seen := self._reader.seen(rule, bound):
             return "static", seen
-        if self._mined and (seen := self._mined.about(rule, bound)):
+        if seen := self._mined.about(rule, bound):
             return "mined", seen
         if seen := evidence.declared_about(rule, bound, self._declared):
             return "metadata", seen

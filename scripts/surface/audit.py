@@ -50,9 +50,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="name every rule, not only those that differ")
     words = parser.parse_args(arguments)
     rows = open_rows()
-    if rows is None:
-        print("audit: there are no rows (python scripts/build_matrix.py)", file=sys.stderr)
-        return 1
     answers = [answer for rule in load_folder(str(RULES)) if (answer := audited(rule, rows)) is not None]
     for answer in answers:
         if words.all or answer.result == DIFFERS:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compat.interfaces.rows import open_rows
 from scripts.surface.imports import Edges
+from scripts.surface.opened import rows_in
 
 Blocks = dict[str, dict[str, list[tuple[Any, ...]]]]
 """Package → E or R → rows: (package needed, releases without it, releases by line, …)."""
@@ -63,7 +63,7 @@ def _seen(evidence: Any, before: tuple[str, ...], now: tuple[str, ...] | None) -
 
 def existing(path: Path) -> Existing:
     """Return the contents of a rows file; empty if it does not exist."""
-    rows = open_rows(str(path))
+    rows = rows_in(path)
     blocks: Blocks = defaultdict(dict)
     edges: dict[str, Edges] = {}
     for package, kind in rows.parts if rows is not None else ():

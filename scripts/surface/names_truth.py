@@ -21,8 +21,9 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from compat.interfaces.table import Table, open_table
+from compat.interfaces.table import Table
 from compat.interfaces.world import World
+from scripts.surface.opened import table_in
 from scripts.surface.tables import FOLDER
 
 PAIRS, NAMES = 3, 5
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 def pairs_of(package: str, order: random.Random) -> Iterator[Pair]:
     """Neighbouring releases that differ in public names, some of them."""
-    table = open_table(package, str(FOLDER / f"{package}.bin"))
+    table = table_in(FOLDER / f"{package}.bin")
     assert table is not None, package
     finals = [version for version in table.versions if not Version(version).is_prerelease]
     places = [(one, other) for one, other in itertools.pairwise(finals) if Version(other) >= Version(one)]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from compat.interfaces.needs import packages_of
 from compat.interfaces.rows import E2, MAGIC, R1, module_of
-from compat.interfaces.table import open_table
 from scripts.surface.collect import CONSUMERS, PACKAGE_OF, Occurrence, needs_of, occurrences_of
 from scripts.surface.existing import Blocks, existing
 from scripts.surface.imports import Edges, edges_of, entries_of, leading_to, public_nodes, shortened
 from scripts.surface.judged import Evidence, Judged, judged
 from scripts.surface.mined import Mined
+from scripts.surface.opened import table_in
 from scripts.surface.packages import USERS, tops_of
 from scripts.surface.store import Store
 from scripts.surface.tables import FOLDER, compressed, headed, write
@@ -94,7 +94,7 @@ def of_consumers(consumers: list[str], folder: Path | None, jobs: int) -> int:
     """
     began = time.monotonic()
     store, kept = Store(folder), existing(FOLDER / "rows.bin")
-    tables = {path.stem: table for path in FOLDER.glob("*.bin") if (table := open_table(path.stem, str(path))) is not None}
+    tables = {path.stem: table for path in FOLDER.glob("*.bin") if (table := table_in(path)) is not None}
     targets = sorted(tables.keys() & set(PACKAGE_OF.values()))
     with multiprocessing.Pool(jobs, _start, (folder,), maxtasksperchild=4) as pool:
         needs = dict(pool.imap_unordered(_needs, consumers))
@@ -143,7 +143,7 @@ def _judged(task: tuple[str, list[Need]]) -> tuple[str, dict[Need, Judged]]:
 
 def _judged_by_table(task: tuple[str, list[Need], int]) -> tuple[str, dict[Need, Judged]]:
     name, needs, known = task
-    table = open_table(name, str(FOLDER / f"{name}.bin"))
+    table = table_in(FOLDER / f"{name}.bin")
     assert table is not None
     return name, judged(islice(table.surfaces(), known), needs)
 

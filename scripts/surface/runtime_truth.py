@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from compat.interfaces.needs import Need, verdict_on
-from compat.interfaces.table import open_table
 from compat.interfaces.world import World
+from scripts.surface.opened import table_in
 from scripts.surface.tables import FOLDER
 
 _INSPECT = """
@@ -79,7 +79,7 @@ def _installed(python: str) -> Iterator[Any]:
     found = json.loads(subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout)
     for name, version in found:
         package = name.lower().replace("_", "-")
-        table = open_table(package, str(FOLDER / f"{package}.bin"))
+        table = table_in(FOLDER / f"{package}.bin")
         if table is not None and version in table.versions:
             yield table.surface(version)
 

@@ -14,10 +14,11 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
-from compat.interfaces.table import FILTERS, MAGIC, open_table
+from compat.interfaces.table import FILTERS, MAGIC
 from scripts.surface.history import ModuleHistory, PackageHistory, history_of
 from scripts.surface.kept import Detail, detail_of, without_provided
 from scripts.surface.mined import Mined
+from scripts.surface.opened import table_in
 from scripts.surface.packages import AROUND, BESIDE, TRACKED, UNTABLED, tops_of
 from scripts.surface.store import Store
 
@@ -54,7 +55,7 @@ def _index() -> dict[str, str]:
     """Which package has a top-level module, of the tables that are there."""
     found: dict[str, str] = {}
     for path in sorted(FOLDER.glob("*.bin")):
-        table = open_table(path.stem, str(path))
+        table = table_in(path)
         for top in table.tops & {*tops_of(path.stem), *ALONGSIDE.get(path.stem, ())} if table is not None else ():
             if top not in found or top.replace("_", "-") == path.stem:
                 found[top] = path.stem

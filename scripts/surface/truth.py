@@ -72,9 +72,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table, as CSV")
     words = parser.parse_args(arguments)
     rows = open_rows()
-    if rows is None:
-        print("truth: there are no rows", file=sys.stderr)
-        return 1
     trials = chosen(rows, Mined(Store(words.store)), words.rows, random.Random(words.seed))
     counts: Counter[tuple[str, str]] = Counter()
     with (

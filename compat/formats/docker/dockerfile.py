@@ -234,7 +234,6 @@ class _Reader:
         return [*(stage for stage in relevant if not stage.used), last]
 
     def listing(self, stage: Stage, *, several: bool) -> Listing:
-        """Return the listing of a stage."""
         if stage.starter is not None:
             Run(stage, stage.starter).read_start([*(stage.entrypoint or ()), *(stage.command or ())])
         for trigger in stage.triggers:

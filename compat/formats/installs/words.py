@@ -149,7 +149,6 @@ def values(options: Sequence[Operand], *names: str) -> list[str]:
 
 
 def has(options: Sequence[Operand], *names: str) -> bool:
-    """Whether one of the options is present."""
     return any(each.option in names for each in options)
 
 

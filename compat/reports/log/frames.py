@@ -328,7 +328,6 @@ class Draft:
         return self.message[-1].endswith(":")
 
     def text(self) -> str:
-        """Return the message."""
         return "\n".join(self.message).rstrip()
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from compat.interfaces.source.module import FORM
-from compat.interfaces.table import Table, open_table
+from compat.interfaces.table import Table
 from compat.interfaces.world import World
 from scripts.surface import tables
 from scripts.surface.compiled import Strings, strings_of
 from scripts.surface.extract import missing, read_records
 from scripts.surface.history import history_of
 from scripts.surface.mined import Mined
+from scripts.surface.opened import table_in
 from scripts.surface.store import Fetched, Store
 
 LIBRARY = "torch/lib/libtorch_python.so.names"
@@ -54,7 +55,7 @@ def torch(tmp_path_factory: pytest.TempPathFactory) -> Table:
     store.keep_records(FORM, read_records(store, missing(store, "torch")))
     path = folder / "torch.bin"
     path.write_bytes(tables.packed(history_of(Mined(store), "torch")))
-    table = open_table("torch", str(path))
+    table = table_in(path)
     assert table is not None
     return table
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from compat.interfaces.imports import eager_rows
-from compat.interfaces.rows import E1, E2, R1, Rows, open_rows
+from compat.interfaces.rows import E1, E2, R1, Rows
 from compat.interfaces.source.module import FORM
-from compat.interfaces.table import Table, open_table
+from compat.interfaces.table import Table
 from compat.interfaces.world import World
 from scripts.surface import rows, tables
 from scripts.surface.extract import missing, read_records
 from scripts.surface.history import history_of
 from scripts.surface.imports import shortened
 from scripts.surface.mined import Mined
+from scripts.surface.opened import rows_in, table_in
 from scripts.surface.store import Fetched, Store
 
 PEFT = {
@@ -68,7 +69,7 @@ def found(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "FOLDER", target)
         assert rows.main(["--store", str(folder), "--jobs", "1"]) == 0
-    opened = open_rows(str(target / "rows.bin"))
+    opened = rows_in(target / "rows.bin")
     assert opened is not None
     return opened
 
@@ -77,7 +78,7 @@ def found(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Rows:
 def peft(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
     path = tmp_path_factory.mktemp("tables") / "peft.bin"
     path.write_bytes(tables.packed(history_of(Mined(Store(folder)), "peft")))
-    table = open_table("peft", str(path))
+    table = table_in(path)
     assert table is not None
     return table
 
@@ -90,7 +91,7 @@ def _table(folder: Path, package: str, releases: dict[str, dict[str, str]]) -> T
     store.keep_records(FORM, read_records(store, missing(store, package)))
     path = folder / f"{package}.bin"
     path.write_bytes(tables.packed(history_of(Mined(store), package)))
-    table = open_table(package, str(path))
+    table = table_in(path)
     assert table is not None
     return table
 
@@ -203,7 +204,7 @@ class TestRowsOfSome:
         for package in ("peft", "trl", "unsloth"):
             (tmp_path / f"{package}.bin").write_bytes(tables.packed(history_of(Mined(Store(folder)), package)))
         assert rows.main(["--consumers", "trl", "unsloth", "--store", str(folder), "--jobs", "1"]) == 0
-        some = open_rows(str(tmp_path / "rows.bin"))
+        some = rows_in(tmp_path / "rows.bin")
         assert some is not None
         installed = {"trl": "1.0", "peft": "0.3.0"}
         ((row,), (same,)) = found.broken(installed, tiers=(E1,)), some.broken(installed, tiers=(E1,))
