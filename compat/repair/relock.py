@@ -1,7 +1,7 @@
 """A lock file made again by uv in a private copy of its project, so that the result can be judged before it is written.
 
 The copy has only what uv reads to lock: the edited source, the old lock, metadata of local projects. Nothing is built, and no
-interpreter of an environment that may be inspected is started.
+interpreter of an environment that may be inspected is started. What a release without a wheel requires is in the old lock.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,16 @@ def relock(
             interpreter = _interpreter(place, requires_python, target)
         except (OSError, ValueError) as problem:  # also no TOML, or no UTF-8
             return Relocked(None, f"its project could not be copied: {problem}")
-        command = [uv, *how.words, _WITHOUT_BUILDING, "--quiet", "--color", "never", *(["--offline"] if offline else [])]
+        command = [uv, *how.words, "--quiet", "--color", "never", *(["--offline"] if offline else [])]
         command += ["--python", interpreter, *_target(how, target)]
         try:
-            done = subprocess.run(
-                command, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=_SECONDS, check=False
-            )  # fmt: skip
+            run = partial(
+                subprocess.run, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+            done = run(command)
+            if done.returncode and built(done.stderr) is not None:  # perhaps an older release has a wheel
+                other = run([*command, _WITHOUT_BUILDING])
+                done = other if not other.returncode else done
             written = os.path.relpath(os.path.realpath(path), os.path.realpath(how.folder or "."))
             after = _without_given(Path(folder, written).read_bytes()) if done.returncode == 0 else b""
         except subprocess.TimeoutExpired:

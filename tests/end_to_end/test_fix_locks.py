@@ -186,6 +186,18 @@ def test_the_project_is_never_built(fix: Run, index: IndexServer, tmp_path: Path
     assert marker.exists(), "uv has stopped to build the project: compat need not keep it from that"
 
 
+def test_a_project_with_a_release_without_a_wheel_is_locked(fix: Run, tmp_path: Path) -> None:
+    """What it requires is in its source distribution, so that nothing has to be built."""
+    packages = {**PACKAGES, "sources": {"1.0": release("2025-01-01", "accelerate", wheel=False)}}
+    with IndexServer(packages) as server:
+        text = PROJECT.format(url=server.url)
+        locked(tmp_path, text.replace('    "trl==0.17.0",\n', '    "trl==0.17.0",\n    "sources",\n'))
+        done = fix("--write", subject=("uv.lock",))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "written: pyproject.toml, uv.lock" in done.stderr
+        assert uv_of(tmp_path, "lock", "--check").returncode == 0
+
+
 @pytest.mark.parametrize("python", [">=3.10", ">=3.10,!=3.10.0", "~=3.10"])
 def test_a_project_no_longer_admits_what_its_releases_are_not_for(fix: Run, tmp_path: Path, python: str) -> None:
     """The planned release excludes a Python that the project supports, which only a lock for all of them shows."""
