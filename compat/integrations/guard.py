@@ -76,18 +76,17 @@ def _checked(
     return None if level == "off" else enforce(_report(command, workload, options, level), level)
 
 
-def is_first(variables: Mapping[str, str] | None = None) -> bool:
+def is_first() -> bool:
     """Return whether this process checks for its job: rank 0, and not a ``multiprocessing`` worker."""
     from compat.workload.launch import from_variables
 
-    variables = os.environ if variables is None else variables
-    if variables.get(GUARDED) == str(os.getpid()):
+    if os.environ.get(GUARDED) == str(os.getpid()):
         return False
     process = sys.modules.get("multiprocessing.process")  # a worker has already imported it; no other process needs the import
     # while a spawned worker re-imports the script, its parent is not set yet
     if process and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
         return False
-    return not from_variables(variables).rank
+    return not from_variables(os.environ).rank
 
 
 def enforce(report: Report | None, level: str) -> Report | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 
 from compat.interfaces.refusals import Both, Condition, Either, FactTest, Opposite
+from compat.syntax.expressions import dotted_name
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "==", ast.IsNot: "!=",
@@ -71,7 +72,7 @@ class _Reader:
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return Both(()) if node.value else Either(())
         # the condition that a name used as a truth value represents
-        name = _dotted(node).rpartition(".")[2]
+        name = dotted_name(node).rpartition(".")[2]
         asked = _ASKED_NAME.match(name)
         if asked is not None:
             return self._asked(asked, None)
@@ -85,19 +86,19 @@ class _Reader:
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition:
         if isinstance(operator, (ast.In, ast.NotIn)):
-            if isinstance(left, ast.Constant) and isinstance(left.value, str) and _dotted(right) == "os.environ":
+            if isinstance(left, ast.Constant) and isinstance(left.value, str) and dotted_name(right) == "os.environ":
                 return FactTest("variable", left.value, "set" if isinstance(operator, ast.In) else "unset")
             return _OPEN
         symbol = _OPERATORS[type(operator)]
-        if symbol in ("==", "!=") and _dotted(right).startswith("torch."):
-            precision = _PRECISIONS.get(_dotted(right)[6:])
+        if symbol in ("==", "!=") and dotted_name(right).startswith("torch."):
+            precision = _PRECISIONS.get(dotted_name(right)[6:])
             return FactTest("precision", "", symbol, precision) if precision else _OPEN
-        if isinstance(left, ast.Call) and _dotted(left.func).endswith("find_spec") and _is_none(right):
+        if isinstance(left, ast.Call) and dotted_name(left.func).endswith("find_spec") and _is_none(right):
             package = self._distribution(str(self._side(left.args[0])[1])) if len(left.args) == 1 else ""
             found = FactTest("installed", package) if package else _OPEN
             return Opposite(found) if symbol == "==" else found
         one, other = self._side(left), self._side(right)
-        if symbol == "==" and _dotted(left) == "DEVICE_TYPE" and other == ("value", "cuda"):
+        if symbol == "==" and dotted_name(left) == "DEVICE_TYPE" and other == ("value", "cuda"):
             return FactTest("devices", "", ">=", "1")
         if one[0] == "value":
             one, other, symbol = other, one, _MIRRORED[symbol]
@@ -108,7 +109,7 @@ class _Reader:
         return FactTest(*one, symbol, other[1])
 
     def _call(self, node: ast.Call) -> Condition:
-        name = _dotted(node.func)
+        name = dotted_name(node.func)
         last = name.rpartition(".")[2]
         values = [self._side(each)[1] for each in (*node.args, *(word.value for word in node.keywords))]
         if name == "torch.cuda.is_available" or (last == "is_cuda" and not values):
@@ -154,7 +155,7 @@ class _Reader:
             return self._called(node)
         if isinstance(node, ast.Attribute) and node.attr in _PLAIN_PARTS:
             return self._side(node.value)
-        name = _dotted(node)
+        name = dotted_name(node)
         if name in ("sys.version_info", "sys.platform", "os.name"):
             return ("python" if name == "sys.version_info" else "os"), ""
         owner, _, last = name.rpartition(".")
@@ -165,7 +166,7 @@ class _Reader:
         return ("package", package) if package else ("", "")
 
     def _subscript(self, node: ast.Subscript) -> tuple[str, str]:
-        if _dotted(node.value) == "os.environ" and isinstance(node.slice, ast.Constant):
+        if dotted_name(node.value) == "os.environ" and isinstance(node.slice, ast.Constant):
             return "variable", str(node.slice.value)
         fact, name = self._side(node.value)
         if fact == "capability" and isinstance(node.slice, ast.Constant):
@@ -173,7 +174,7 @@ class _Reader:
         return (fact, name) if fact in ("package", "python") else ("", "")
 
     def _called(self, node: ast.Call) -> tuple[str, str]:
-        name = _dotted(node.func)
+        name = dotted_name(node.func)
         last = name.rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
         first = node.args[0] if node.args else None
         text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
@@ -201,11 +202,3 @@ class _Reader:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

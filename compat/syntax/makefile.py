@@ -54,7 +54,14 @@ class MakeText:
             line, start = whole.rstrip("\r\n"), offset
             offset += len(whole)
             if line.startswith("\t") and self.targets and self._open is None:
-                joins = self._add(line, number, start, joins=joins)
+                lead = len(line) - len(line.lstrip("\t @-+"))
+                placed = RecipeLine(number, line[lead:], start + lead)
+                recipe = self.targets[-1].recipe
+                if joins and recipe:
+                    recipe[-1].append(placed)
+                else:
+                    recipe.append([placed])
+                joins = line.endswith("\\")
                 continue
             joins = False
             if self._is_directive(line, number):
@@ -86,17 +93,6 @@ class MakeText:
         else:
             return False
         return True
-
-    def _add(self, line: str, number: int, start: int, *, joins: bool) -> bool:
-        """Add a line to the last recipe; return whether the next one continues it."""
-        lead = len(line) - len(line.lstrip("\t @-+"))
-        placed = RecipeLine(number, line[lead:], start + lead)
-        recipe = self.targets[-1].recipe
-        if joins and recipe:
-            recipe[-1].append(placed)
-        else:
-            recipe.append([placed])
-        return line.endswith("\\")
 
     def expanded(self, text: str, depth: int = 0) -> str:
         """Return a line with the file's variables expanded; undefined ones become shell variables."""

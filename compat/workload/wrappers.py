@@ -54,9 +54,8 @@ class _Wrapper:
     operands: int = 0
 
 
-def _with_underscores(names: Collection[str]) -> frozenset[str]:
-    """Return names of options as :func:`take_options` compares them."""
-    return frozenset(name.replace("-", "_") for name in names)
+_UV_VALUED = frozenset(name.replace("-", "_") for name in UV_VALUED)
+"""Names of options as :func:`take_options` compares them."""
 
 
 _WRAPPERS = {
@@ -90,8 +89,8 @@ _WRAPPERS = {
     "py-spy": _Wrapper(
         subcommands=("record", "top"), valued=frozenset(("o", "output", "r", "rate", "d", "duration", "f", "format")),
     ),
-    "uv": _Wrapper(subcommands=("run", "tool run"), valued=_with_underscores(UV_VALUED)),
-    "uvx": _Wrapper(valued=_with_underscores(UV_VALUED)),
+    "uv": _Wrapper(subcommands=("run", "tool run"), valued=_UV_VALUED),
+    "uvx": _Wrapper(valued=_UV_VALUED),
     "pipx": _Wrapper(subcommands=("run",), valued=frozenset(("spec", "python", "pip_args"))),
     "poetry": _Wrapper(subcommands=("run",), valued=frozenset(("C", "directory", "P", "project"))),
     "pdm": _Wrapper(subcommands=("run",), valued=frozenset(("p", "project"))),

@@ -124,18 +124,15 @@ class Collected:
 
     def listing(self, kind: str) -> Listing:
         for key, computed in self._computed.items():
-            lines = list(computed)
-            self.not_read(lines[0], f"{key} is computed in a way that could not be followed{_and_lines(lines[1:])}")
+            first, *others = computed
+            also = f" (lines {', '.join(map(str, others[:8]))}, too)" if others else ""
+            self.not_read(first, f"{key} is computed in a way that could not be followed{also}")
         for (key, line), texts in self._conditional.items():
             if texts:
                 listed = ", ".join(list(texts)[:8]) + (f" and {len(texts) - 8} more" if len(texts) > 8 else "")
                 depend = "depends" if len(texts) == 1 else "depend"
                 self.not_read(line, f"{listed} ({key}) {depend} on this condition: not read")
         return self._draft.listing(kind)
-
-
-def _and_lines(lines: list[int]) -> str:
-    return f" (lines {', '.join(map(str, lines[:8]))}, too)" if lines else ""
 
 
 class SetupCfg(Format):

@@ -207,7 +207,8 @@ def passes_on(exception: str | None, message: str) -> bool:
 # --- Ranking the errors of a log
 
 
-_VARYING = re.compile(r"0x[0-9a-f]+|\d+")
+VARYING = re.compile(r"0x[0-9a-f]+|\d+")
+"""What differs between the messages of two ranks."""
 
 
 def decisive(errors: tuple[RaisedError, ...]) -> tuple[int, ...]:
@@ -263,4 +264,4 @@ def _kind(error: RaisedError, index: int) -> tuple[str | None, str]:
     if error.exception is None and not error.message:
         return None, str(index)
     name = error.exception and error.exception.rpartition(".")[2]
-    return name, _VARYING.sub("0", error.message.partition("\n")[0])
+    return name, VARYING.sub("0", error.message.partition("\n")[0])

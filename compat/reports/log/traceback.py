@@ -8,7 +8,7 @@ from collections import deque
 from compat.records import replace
 from compat.reports.lines import LogLine, read_lines
 from compat.reports.log.frames import Draft, Frame, RaisedError, exceptions_mentioned, plain_frame, pythons_own
-from compat.reports.log.native import decisive, sounds_like_failure
+from compat.reports.log.native import VARYING, decisive, sounds_like_failure
 from compat.reports.log.paraphrases import paraphrased
 from compat.reports.log.stream import Stream
 from compat.reports.log.versions import versions_in
@@ -20,7 +20,6 @@ _MOST_ALIKE = 5  # errors with the same class, first line and rank
 _MOST_KINDS = 2000
 _LONGEST = 2000  # characters of a line that are searched for a message
 _SHORT = 200  # lines; longer text without any error is not searched for complaints
-_VARYING = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def parse_log(text: str) -> tuple[RaisedError, ...]:
@@ -107,7 +106,7 @@ class _Collector:
 
     def add(self, draft: Draft) -> None:
         """Keep an error, unless enough equal ones are kept."""
-        signature = (draft.exception, _VARYING.sub("0", draft.message[0][:300]), draft.rank)
+        signature = (draft.exception, VARYING.sub("0", draft.message[0][:300]), draft.rank)
         alike, count = self._alike.get(signature, (draft, 0))
         if count or len(self._alike) < _MOST_KINDS:
             self._alike[signature] = alike, count + 1
