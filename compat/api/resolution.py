@@ -218,11 +218,11 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     listed = {copy.name for copy in copies}
     if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
-    instead = {copy.name: copy.extra for copy in every if replaced_image_of(copy)}
+    marked = {copy.name: copy.extra for copy in every if replaced_image_of(copy) or "no_compiler" in copy.extra}
     from_index = {copy.name: copy.source for copy in every if copy.source is not None and copy.source.details.get("url")}
     sources = dict.fromkeys(found.unbuilt, UNBUILT) | from_index
     copies += [
-        Distribution(name, version, source=sources.get(name, INDEX), extra=instead.get(name, EMPTY))
+        Distribution(name, version, source=sources.get(name, INDEX), extra=marked.get(name, EMPTY))
         for name, version in releases.items() if name not in listed
     ]  # fmt: skip
     unbuilt = [name for name in sorted(found.unbuilt) if name not in listed]

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from compat.checks.interfaces import open_rows_once
 from compat.interfaces.at_once import importable
 from compat.interfaces.rows import Row, Rows
@@ -254,7 +256,8 @@ def forbidden_by_wheels(
 ) -> Iterator[Forbidden]:  # fmt: skip
     """Extensions and releases of torch for which nobody published a wheel, as warnings: they would be compiled for hours.
 
-    ``published`` are the minor releases of torch with a wheel, by extension and release. Those that are installed
+    ``published`` are the minor releases of torch with a wheel, by extension and release; a later post-release has no more of
+    them. Those that are installed
     ``by_address`` of a wheel are rather not compiled: whoever names one mostly has no compiler.
     """
     minors: dict[str, set[str]] = {}
@@ -262,15 +265,18 @@ def forbidden_by_wheels(
         minors.setdefault(".".join(map(str, release.key.release[:2])), set()).add(release.version)
     for name in sorted(published.keys() & known.keys()):
         by_series: dict[tuple[str, ...], set[str]] = {}
+        last = Version(newest := max(published[name], key=key_of))
         for release in known[name]:
-            series = published[name].get(release.version, () if name in by_address else None) if release.plain else None
+            is_later = release.key > last and release.key.release == last.release
+            unread = published[name][newest] if is_later else () if name in by_address else None
+            series = published[name].get(release.version, unread) if release.plain else None
             if series is not None:
                 by_series.setdefault(series, set()).add(release.version)
         for series, versions in by_series.items():
             lacking = frozenset[str]().union(*(found for minor, found in minors.items() if minor not in series))
             if lacking:
                 says = f"is only published as a wheel for torch {series[0]} to {series[-1]}" if series else "has no wheel"
-                statement = Statement("finding", f"{name} {max(versions)} {says}", name, says)
+                statement = Statement("finding", f"{name} {max(versions, key=key_of)} {says}", name, says)
                 cost = ("changes", (), COMPILED) if name in by_address else (WARNINGS, ())
                 yield Forbidden(((name, frozenset(versions)), ("torch", lacking)), statement, *cost)
 

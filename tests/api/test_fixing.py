@@ -139,3 +139,14 @@ def test_every_wheel_by_address_may_move_with_torch(url: str, tmp_path: Path) ->
     with IndexServer({**PACKAGES, "exllamav2": {"0.2.9": release("2025-05-01")}}) as server:
         after = fixed(f"torch==2.6.0\n{wheel}\n", server.url, tmp_path, OLD_TORCH)
     assert after == "torch==2.7.0\nexllamav2==0.2.9\n"
+
+
+def test_an_image_without_a_compiler_gives_way_whatever_release_is_compiled(url: str, tmp_path: Path) -> None:
+    """The file names flash-attn without a version."""
+    text = "FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install torch==2.6.0\nRUN pip install flash-attn\n"
+    (tmp_path / "Dockerfile").write_text(text)
+    words = ["Dockerfile", "--gpu", "A100:1", "--python-version", "3.11", "--config", "none", "--index-url", url]
+    options = parse(command_named("fix"), [*words, "--torch-index", url])
+    found = repair_of(options, open_matrix(()))
+    assert found.plan.stands, found.plan
+    assert [each.after.decode() for each in found.written.edits] == [text.replace("runtime", "devel")]

@@ -275,3 +275,18 @@ def test_an_extension_without_a_published_wheel_for_a_torch_is_a_warning() -> No
     assert {old.level, new.level} == {"warnings left"}
     assert old.statement.text == "flash-attn 2.6.3 is only published as a wheel for torch 2.3 to 2.4"
     assert list(forbidden_by_wheels(published, {"flash-attn": known["flash-attn"]})) == []
+
+
+def test_a_later_post_release_has_no_more_wheels_and_what_is_named_by_address_is_not_compiled() -> None:
+    known = {
+        "torch": (Release("torch", "2.8.0"), Release("torch", "2.9.1")),
+        "flash-attn": tuple(Release("flash-attn", each) for each in ("2.7.0", "2.8.3", "2.8.3.post2")),
+    }
+    (one,) = forbidden_by_wheels({"flash-attn": {"2.8.3": ("2.7", "2.8")}}, known)
+    assert dict(one.together) == {"flash-attn": frozenset({"2.8.3", "2.8.3.post2"}), "torch": frozenset({"2.9.1"})}
+    assert (one.level, one.weight) == ("warnings left", 1)
+    found = list(forbidden_by_wheels({"flash-attn": {"2.8.3": ("2.7", "2.8")}}, known, ("flash-attn",)))
+    assert [dict(each.together)["flash-attn"] for each in found] == [
+        frozenset({"2.7.0"}), frozenset({"2.8.3", "2.8.3.post2"}),
+    ]  # fmt: skip
+    assert {each.level for each in found} == {"changes"}
