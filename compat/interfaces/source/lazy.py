@@ -36,6 +36,7 @@ class Lazy:
         marks = {node.id for node in walk(tree) if isinstance(node, ast.Name)} & _MARKS
         getter = next((each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "__getattr__"), None)
         self.getter = self._made_getter(tree, getter)
+        self._told_to_getter(tree)
         if not marks and getter is None:
             self._conditional_getter(tree)
             return
@@ -76,6 +77,18 @@ class Lazy:
                 return ".".join((*(parts[:above] if node.level else ()), *filter(None, [node.module])))
         self.open = True
         return ""
+
+    def _told_to_getter(self, tree: ast.Module) -> None:
+        """Read ``__getattr__ = f(__name__, rename={"Old": …})`` (transformers 5.23): the keys of its tables are names."""
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _assigns(node, "__getattr__"):
+                for table in (keyword.value for keyword in node.value.keywords):
+                    for key in table.keys if isinstance(table, ast.Dict) else (None,):
+                        name = text_of(key) if key is not None else None
+                        if name:
+                            self.names[name] = ""
+                        else:
+                            self.open = True
 
     def _conditional_getter(self, tree: ast.Module) -> None:
         """Read a conditional ``__getattr__`` (numpy): add the names it compares with, except those it rejects."""

@@ -12,7 +12,7 @@ from compat.interfaces.source.signatures import wrappers_in
 from compat.interfaces.source.walker import Walker
 from compat.syntax.python import syntax_tree
 
-FORM = 5
+FORM = 6
 """Version of the record format; a change invalidates all stored records."""
 LARGEST = 8 << 20
 """Maximum size in bytes; larger files are generated, and parsing one would take gigabytes of memory."""

@@ -63,6 +63,21 @@ def __getattr__(name):
     assert _kind(sources, module, name) == kind
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name", "kind"),
+    [
+        (b'rename={"Old": (New, "6.0")}', "Old", "value"),
+        (b'remove={"Gone": (New, "6.0")}, rename={}', "Gone", "value"),
+        (b'rename={"Old": (New, "6.0")}', "Other", "absent"),
+        (b"rename=TABLE", "Other", "unknown"),
+        (b"rename={**TABLE}", "Other", "unknown"),
+    ],
+)
+def test_a_getter_gives_the_keys_of_the_tables_that_it_is_made_with(arguments: bytes, name: str, kind: str) -> None:
+    made = b"from .utils import deprecate_attr\nclass New: pass\n__getattr__ = deprecate_attr(__name__, " + arguments + b")\n"
+    assert _kind({"pkg": b"", "pkg.a": made, "pkg.utils": b"def deprecate_attr(name, **tables): ...\n"}, "pkg.a", name) == kind
+
+
 def test_an_assigned_getter_of_unknown_origin_leaves_every_name_unknown() -> None:
     assert _kind({"pkg": b"import lazy\n__getattr__ = lazy.attach(__name__, [])\n"}, "pkg", "anything") == "unknown"
 
