@@ -17,11 +17,19 @@ from compat.api.conda import newer_pythons_of
 from compat.api.planning import planner_of
 from compat.api.resolution import complete_case, original_case
 from compat.checks.image_tags import Trials, newer, on_another
+from compat.checks.images import OTHER_COMPILER
 from compat.checks.installation import NO_COMPILER
-from compat.checks.torch_build import own_image_of
+from compat.checks.torch_build import own_image_of, stack_of
 from compat.checks.unresolvable import HELD_BY_IMAGE, Contradiction
 from compat.errors import InputError
-from compat.formats.docker.base_images import known_stack, name_and_tag, on_newer_pythons, python_of, with_compiler
+from compat.formats.docker.base_images import (
+    known_stack,
+    name_and_tag,
+    on_newer_pythons,
+    python_of,
+    with_compiler,
+    with_compiler_for,
+)
 from compat.formats.docker.image_names import image_names, with_image
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
@@ -33,6 +41,7 @@ from compat.formats.specifiers import public
 from compat.model import Environment, Finding, Source
 from compat.records import record, replace
 from compat.repair.planner import Planner
+from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
 from compat.tables.linked import series_of
 from compat.versions import key_of
@@ -187,6 +196,12 @@ def on_another_image(case: Case, planner: Planner) -> Settled | None:
         if error.rule == NO_COMPILER:
             image = next(running[name] for name in error.packages)
             better, difference = with_compiler(image), "has the CUDA compiler"
+        elif error.rule == OTHER_COMPILER:
+            image = next(
+                str(copy.extra["compiler"]) for copy in copies if copy.name in error.packages and "compiler" in copy.extra
+            )
+            cuda = stack_of(Facts(case.environment), open_code_tables()).flavour.numbered or ""
+            better, difference = with_compiler_for(image, cuda), f"has a compiler for CUDA {cuda.partition('.')[0]}"
         else:
             image = next((images[name] for name in error.packages if name in images), "")
             better = trials[image].without(error) if image else None

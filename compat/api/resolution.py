@@ -10,7 +10,7 @@ from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
 from compat.checks.choices import is_union
 from compat.checks.ranges import is_nightly, newest_on_its_index
 from compat.checks.selections import names_other_index
-from compat.checks.torch_build import replaced_image_of
+from compat.checks.torch_build import OF_IMAGE, replaced_image_of
 from compat.index import Index
 from compat.index.metadata import File
 from compat.model import EMPTY, Distribution, Environment, Finding, Source, normalized, of_no_index
@@ -218,7 +218,7 @@ def resolve_case(case: Case, means: Means, indexes: tuple[str, ...] = (), spared
     listed = {copy.name for copy in copies}
     if not environment.accelerators:  # ``torch==2.8.0`` is a build without CUDA where an index has one
         copies = [_as_built(copy, found.releases.get(copy.name)) for copy in copies]
-    marked = {copy.name: copy.extra for copy in every if replaced_image_of(copy) or "no_compiler" in copy.extra}
+    marked = {copy.name: copy.extra for copy in every if not copy.extra.keys().isdisjoint(OF_IMAGE)}
     from_index = {copy.name: copy.source for copy in every if copy.source is not None and copy.source.details.get("url")}
     sources = dict.fromkeys(found.unbuilt, UNBUILT) | from_index
     copies += [

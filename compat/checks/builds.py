@@ -60,6 +60,10 @@ def judge(facts: Facts) -> Iterator[Finding]:
 
         yield from gpu_code.judge(stack)
         yield from images.judge(stack)
+    if any("compiler" in copy.extra for copy in environment.distributions or ()):
+        from compat.checks import images
+
+        yield from images.compiler(stack)
     if any(copy.source is not None and copy.source.kind == "image" for copy in environment.distributions or ()):
         from compat.checks import replaced_torch
 

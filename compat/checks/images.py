@@ -49,6 +49,41 @@ def judge(stack: Stack) -> Iterator[Finding]:
     yield from _newer_than_the_driver(stack, image)
 
 
+OTHER_COMPILER = "build-cuda-compiler-release"
+_TOOLS = "https://github.com/pytorch/pytorch/blob/v2.15.0/torch/utils/cpp_extension.py"
+
+
+def compiler(stack: Stack) -> Iterator[Finding]:
+    """What is compiled on an image whose compiler is of another major version of CUDA than torch; a wheel that its setup.py
+    downloads needs no compiler."""
+    for copy in stack.facts.environment.distributions or ():
+        image, cuda = copy.extra.get("compiler"), stack.flavour.numbered if stack.flavour.certain else None
+        if not image or not cuda or (copy.source is not None and copy.source.kind in ("url", "conda", "image")):
+            continue
+        from compat.formats.docker.base_images import compiler_of, with_compiler_for  # with re
+
+        own, better = compiler_of(image), with_compiler_for(image, cuda)
+        published = stack.tables.published.get(copy.name, {})
+        series = ".".join(map(str, version_tuple(stack.release or "")[:2]))
+        if own is None or major_version(own) == major_version(cuda):
+            continue
+        if copy.version not in published or series in published[copy.version or ""]:
+            continue
+        other = Fix("config", text=f"start from {better}, whose compiler is for CUDA {major_version(cuda)}")
+        yield Finding(
+            rule=OTHER_COMPILER, origin="build", effect="install",
+            title=f"{copy.name} is compiled with CUDA {own}, and this torch is built for CUDA {cuda}",
+            why="There is no wheel for this torch. torch's build tools end with an error if nvcc is of another major version: "
+            "The detected CUDA version mismatches the version that was used to compile PyTorch.",
+            packages={"torch": stack.release, copy.name: copy.version}, facts=("install", "build"),
+            fixes=(
+                *((other,) if better is not None else ()),
+                Fix("config", text=f"install a build of torch for CUDA {major_version(own)}"),
+            ),
+            evidence=(_TOOLS,), here=f"{copy.name} {copy.version}, torch {stack.release} for CUDA {cuda}, {image}",
+        )  # fmt: skip
+
+
 def _repository(image: str) -> str:
     """The last two parts of an image's name: ``nvidia/pytorch``."""
     folder, _, last = image.partition("@")[0].rpartition("/")

@@ -191,6 +191,8 @@ def image_of(copy: Distribution) -> str:
 
 
 REPLACES = "replaces"
+OF_IMAGE = (REPLACES, "no_compiler", "compiler")
+"""What is noted with a distribution about the image that it is installed on."""
 """Key in ``extra`` of what an installer puts in the place of a package of an image: the image."""
 
 

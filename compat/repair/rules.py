@@ -257,8 +257,7 @@ def forbidden_by_wheels(
     """Extensions and releases of torch for which nobody published a wheel, as warnings: they would be compiled for hours.
 
     ``published`` are the minor releases of torch with a wheel, by extension and release; a later post-release has no more of
-    them. Those that are installed
-    ``by_address`` of a wheel are rather not compiled: whoever names one mostly has no compiler.
+    them. Those that are installed ``by_address`` of a wheel are rather not compiled: whoever names one mostly has no compiler.
     """
     minors: dict[str, set[str]] = {}
     for release in known.get("torch", ()):

@@ -12,7 +12,7 @@ from itertools import permutations
 from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
 from compat.checks.questions import fold_questions
-from compat.checks.torch_build import REPLACES, replaced_image_of
+from compat.checks.torch_build import OF_IMAGE
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
@@ -41,8 +41,8 @@ def environment_after(environment: Environment, chosen: Mapping[str, Release]) -
             own = None if here is None or name not in BESIDE or not stays else here.source  # that of torch's build
             index = own if own is not None and own.kind == "index" else _INDEX
             found = Distribution(name=name, version=release.installed, source=release.source or index)
-            image = "" if here is None else replaced_image_of(here)
-            copies.append(replace(found, extra={REPLACES: image}) if image else found)
+            marks = {} if here is None else {mark: here.extra[mark] for mark in OF_IMAGE if mark in here.extra}
+            copies.append(replace(found, extra=marks) if marks else found)
     left = [
         copy for copy in environment.distributions or ()
         if copy.version is None or (copy.name not in chosen and copy.source is not None and copy.source.kind == "conda")

@@ -150,3 +150,19 @@ def test_an_image_without_a_compiler_gives_way_whatever_release_is_compiled(url:
     found = repair_of(options, open_matrix(()))
     assert found.plan.stands, found.plan
     assert [each.after.decode() for each in found.written.edits] == [text.replace("runtime", "devel")]
+
+
+def test_an_image_gets_the_compiler_of_the_cuda_of_torch(tmp_path: Path, url: str) -> None:
+    """torch 2.11 is built for CUDA 13, and there is no wheel of flash-attn for it."""
+    packages = {
+        **PACKAGES,
+        "torch": {"2.11.0": release("2026-03-01")},
+        "flash-attn": {"2.8.3": release("2025-08-14", wheel=False)},
+    }
+    text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.11.0\nRUN pip install flash-attn==2.8.3\n"
+    (tmp_path / "Dockerfile").write_text(text)
+    with IndexServer(packages) as server:
+        words = ["Dockerfile", "--gpu", "A100:1", "--python-version", "3.11", "--config", "none", "--index-url", server.url]
+        found = repair_of(parse(command_named("fix"), [*words, "--torch-index", url]), open_matrix(()))
+    assert found.plan.stands, found.plan
+    assert [each.after.decode() for each in found.written.edits] == [text.replace("12.4.1", "13.0.1")]

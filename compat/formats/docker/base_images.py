@@ -174,6 +174,27 @@ def with_compiler(image: str) -> str | None:
     return with_tag(image, "-".join(parts)) if name in ("nvidia/cuda", "pytorch/pytorch") and has_no_compiler(image) else None
 
 
+_OF_CUDA = {"12": "12.8.1", "13": "13.0.1"}
+"""A release of NVIDIA's images for development for each major version of CUDA, on Ubuntu 22.04 and 24.04."""
+
+
+def compiler_of(image: str) -> str | None:
+    """The CUDA release of the compiler in one of NVIDIA's images for development, as ``12.4``; ``None`` for any other image."""
+    name, tag = name_and_tag(image)
+    parts = tag.split("-")
+    own = name == "nvidia/cuda" and "devel" in parts and _is_version(parts[0])
+    return ".".join(parts[0].split(".")[:2]) if own else None
+
+
+def with_compiler_for(image: str, cuda: str) -> str | None:
+    """The image for development with a compiler for the major version of a CUDA release; ``None`` if none is known."""
+    parts = name_and_tag(image)[1].split("-")
+    other = _OF_CUDA.get(cuda.partition(".")[0])
+    if compiler_of(image) is None or other is None or parts[-1] not in ("ubuntu22.04", "ubuntu24.04"):
+        return None
+    return with_tag(image, "-".join((other, *("cudnn" if part.startswith("cudnn") else part for part in parts[1:]))))
+
+
 def mentions_compiler(text: str) -> bool:
     """Whether a command may install a CUDA compiler, or rely on one."""
     installed = (part.partition("install")[2] for part in _COMMANDS.split(text))

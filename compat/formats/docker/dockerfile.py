@@ -126,7 +126,7 @@ class _Reader:
             for key, default in self._values(instruction, known):
                 stage.declare(key, default, self.globals, self.given)
         elif name in ("COPY", "ADD"):
-            stage.no_compiler = stage.no_compiler and "cuda" not in instruction.text
+            stage.compiler = "" if "cuda" in instruction.text else stage.compiler
             self._copy(stage, instruction)
         elif name == "WORKDIR":
             stage.files.workdir = stage.files.place(substituted(instruction.text, known, escape))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compat.errors import InputError
 from compat.files import decode_utf8
 from compat.formats.docker.base_images import (
+    compiler_of,
     has_no_compiler,
     image_variables,
     is_bare,
@@ -186,8 +187,9 @@ class Stage:
         self.starter: Instruction | None = None if parent is None else parent.starter
         self.project_files: set[str] = set() if parent is None else set(parent.project_files)
         """The installed lock files, whose folder usually has the environment, and ``pyvenv.cfg`` of created environments."""
-        self.no_compiler: bool = parent is not None and parent.no_compiler
-        """Whether nothing in it compiles for CUDA: neither its base image nor what its commands install."""
+        self.compiler: str = "" if parent is None else parent.compiler
+        """What is noted with distributions that it compiles for CUDA: ``no_compiler`` if neither its base image nor what its
+        commands install can, ``compiler`` if the base image alone can; "" if that is unknown."""
         self.has_installed: bool = parent is not None and parent.has_installed
 
     def start(self, image: str) -> None:
@@ -195,7 +197,7 @@ class Stage:
         self.server = server_of(image)
         self.stack = known_stack(image)
         self.closed = is_bare(image)
-        self.no_compiler = has_no_compiler(image)
+        self.compiler = "no_compiler" if has_no_compiler(image) else "compiler" if compiler_of(image) else ""
         self.system = image
         self.installs.python = self.stack.python
         self.toolkit = self.stack.cuda_toolkit
@@ -270,7 +272,7 @@ class Run:
         elif instruction.documents:
             text = "\n".join((text, *(f"{each.text}\n{each.name}" for each in instruction.documents)))
         if mentions_compiler(text):
-            self.stage.no_compiler = False
+            self.stage.compiler = ""
         if IMAGE_CONSTRAINT in text or "PIP_CONSTRAINT" in text:  # which it empties, edits or leaves out
             self.stage.files.of_image.clear()
         before, installed = self.stage.installs.changes, self.stage.installs.copied(self.stage.files)
@@ -328,7 +330,7 @@ class Run:
             return
         self.stage.has_installed = True
         install = replace(install, unknown=(*install.unknown, f"$@: {AT_RUN_TIME}")) if command.open_ended else install
-        if self.stage.no_compiler and not any(word.startswith(_OTHER_SOURCES) for word in command.words):
+        if not any(word.startswith(_OTHER_SOURCES) for word in command.words):
             install = replace(install, requirements=tuple(map(self._on_image, install.requirements)))
         self.stage.project_files.update(self.stage.files.place(each.file, command.directory) for each in install.locks)
         line = self.places.line_of(("install", "add", "sync", "uninstall", "create"))
@@ -339,14 +341,11 @@ class Run:
             self._other(command)
 
     def _on_image(self, found: Distribution) -> Distribution:
-        """Return a requirement; one that is compiled for CUDA where nothing does that says on which image."""
-        if (
-            found.name not in COMPILED_AT_INSTALL
-            or not self.stage.no_compiler
-            or mentions_compiler(" ".join(self.stage.known()))
-        ):
+        """Return a requirement; one that is compiled for CUDA says on which image, and whether that has a compiler."""
+        mark = self.stage.compiler
+        if found.name not in COMPILED_AT_INSTALL or not mark or mentions_compiler(" ".join(self.stage.known())):
             return found
-        return replace(found, extra={**found.extra, "no_compiler": self.stage.system})
+        return replace(found, extra={**found.extra, mark: self.stage.system})
 
     def _write(self, place: str, text: str, *, appended: bool) -> None:
         """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import compat
+from compat.checks.images import OTHER_COMPILER
 from compat.checks.installation import NO_COMPILER
-from compat.formats.docker.base_images import has_no_compiler, with_compiler
+from compat.formats.docker.base_images import compiler_of, has_no_compiler, with_compiler, with_compiler_for
 from compat.formats.docker.dockerfile import read_dockerfile
 
 RUNTIME = "nvidia/cuda:12.4.1-runtime-ubuntu22.04"
@@ -89,6 +90,47 @@ def test_all_that_fail(tmp_path: Path) -> None:
 )
 def test_the_image_that_has_one(image: str, expected: str | None) -> None:
     assert with_compiler(image) == expected
+
+
+DEVEL = "nvidia/cuda:12.4.1-cudnn8-devel-ubuntu22.04"
+
+
+@pytest.mark.parametrize(
+    ("image", "torch", "flash", "bad"),
+    [
+        (DEVEL, "2.11.0", "flash-attn==2.8.3", True),  # torch is for CUDA 13
+        (DEVEL, "2.9.1", "flash-attn==2.8.3", False),
+        (DEVEL.replace("12.4.1", "13.0.1"), "2.9.1", "flash-attn==2.8.3", True),
+        (DEVEL.replace("12.4.1", "13.0.1"), "2.8.0", "flash-attn==2.8.3", False),  # its setup.py downloads the wheel
+        (DEVEL, "2.11.0", "flash-attn", False),  # a newer release may have one
+        (DEVEL, "2.11.0", "flash-attn==2.8.3 --find-links https://host.example/wheels", False),
+        ("someone/cuda:12.4.1-devel", "2.11.0", "flash-attn==2.8.3", False),
+    ],
+)
+def test_a_compiler_of_another_major_version_than_torch(
+    tmp_path: Path, image: str, torch: str, flash: str, *, bad: bool
+) -> None:  # fmt: skip
+    path = tmp_path / "Dockerfile"
+    path.write_text(f"FROM {image}\nRUN pip install torch=={torch}\nRUN pip install {flash}\n", encoding="utf-8")
+    found = [each for each in compat.check(str(path)).findings if each.rule == OTHER_COMPILER]
+    assert [(each.verdict, each.severity, sorted(each.packages)) for each in found] == (
+        [("hit", "error", ["flash-attn", "torch"])] if bad else []
+    )
+
+
+def test_a_toolkit_that_the_image_gets_later_may_be_any(tmp_path: Path) -> None:
+    path = tmp_path / "Dockerfile"
+    lines = "RUN apt-get install -y cuda-toolkit-13-0\nRUN pip install torch==2.11.0 flash-attn==2.8.3\n"
+    path.write_text(f"FROM {DEVEL}\n{lines}", encoding="utf-8")
+    assert OTHER_COMPILER not in {each.rule for each in compat.check(str(path)).findings}
+
+
+def test_the_image_with_a_compiler_for_torch() -> None:
+    assert compiler_of(DEVEL) == "12.4"
+    assert compiler_of(RUNTIME) is None
+    assert with_compiler_for(DEVEL, "13.0") == "nvidia/cuda:13.0.1-cudnn-devel-ubuntu22.04"
+    assert with_compiler_for(DEVEL.replace("ubuntu22.04", "ubuntu20.04"), "13.0") is None
+    assert with_compiler_for(DEVEL, "11.8") is None
 
 
 def test_the_image_is_that_of_the_stage_that_installs() -> None:
