@@ -377,9 +377,10 @@ def _mixed(name: str, path: str, family: Sequence[Read], pairs: Iterable[_Pair])
 
 
 def _share(one: Iterable[str], other: Iterable[str]) -> float:
-    """The share of the modules of the smaller of two releases that both have."""
+    """The share of the modules of the smaller of two releases that both have; 1 if it has none, as libraries of CUDA do."""
     mine, theirs = ({path for path in files if path.endswith(".py")} for files in (one, other))
-    return len(mine & theirs) / max(min(len(mine), len(theirs)), 1)
+    least = min(len(mine), len(theirs))
+    return len(mine & theirs) / least if least else 1.0
 
 
 def _runs(package: Read, path: str) -> str:

@@ -13,7 +13,7 @@ pytest.importorskip("remotezip", reason="needs the extra 'maintain'")
 pytest.importorskip("pypi_simple", reason="needs the extra 'maintain'")
 
 from scripts.refresh import __main__ as program
-from scripts.refresh.overlaps import build_of
+from scripts.refresh.overlaps import _share, build_of
 from tests.index.server import IndexServer
 from tests.scripts.compiled_wheels import publish
 
@@ -72,3 +72,8 @@ def test_packages_that_share_nothing_have_no_rows(server: IndexServer, tmp_path:
 )  # fmt: skip
 def test_the_hardware_of_a_build(name: str, build: str) -> None:
     assert build_of(name) == build
+
+
+def test_libraries_without_modules_are_not_taken_for_other_projects() -> None:
+    assert _share(["nvidia/nccl/lib/libnccl.so.2"], ["nvidia/nccl/lib/libnccl.so.2", "nvidia/__init__.py"]) == 1
+    assert _share(["jwt/__init__.py", "jwt/api.py"], ["jwt/__init__.py", "jwt/jwt.py"]) == 0.5
