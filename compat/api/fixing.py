@@ -26,7 +26,7 @@ from compat.api.obstacles import (
     on_image_with_torch,
     on_newer_pythons_of,
 )
-from compat.api.pins import as_installed, drifted, leaner, ranged, with_pins
+from compat.api.pins import as_installed, beside_extras, drifted, leaner, ranged, with_pins
 from compat.api.planning import TIME_LIMIT, planner_of, planning, seconds_of
 from compat.api.pythons import unserved_pythons, without_pythons
 from compat.api.report import part_name
@@ -186,6 +186,7 @@ def repaired(
         planner = planner_of(case, planner.problem.policy, planner.means, keep, movable)
         plan = planned(planner)
     after = None
+    plan = beside_extras(case, plan, planner)
     if plan.stands and case.listing is not None and not case.whole:
         plan, after = leaner(case, plan, planner)
     written = written_for(case, plan)

@@ -102,6 +102,23 @@ def ranged(case: Case, plan: Plan, written: Written, after: Case | None, planner
     return plan, written
 
 
+def beside_extras(case: Case, plan: Plan, planner: Planner) -> Plan:
+    """The plan with upper bounds, instead of pins, for what goes back and only extras and groups pin that are not selected:
+    those keep their releases."""
+    pinned: dict[str, set[str]] = {}
+    for entry in case.listing.entries if case.listing is not None and case.listing.choices and not case.whole else ():
+        pinned.setdefault(entry.distribution.name, set()).add(entry.distribution.version or "")
+
+    def bounded(change: Change) -> Change:
+        others = pinned.get(change.name, {""})
+        if "" in others or change.before in (None, *others) or change.after is None or change.source is not None:
+            return change
+        limit = planner.limit(change.name, change.after)
+        return replace(change, limit=limit) if limit and all(satisfies(each, limit) for each in others) else change
+
+    return replace(plan, changes=tuple(map(bounded, plan.changes)))
+
+
 def _limits(case: Case, plan: Plan, planner: Planner) -> dict[str, str]:
     """The bounds of the changed packages that the file does not pin, by name."""
     found = {}

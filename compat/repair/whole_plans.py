@@ -12,12 +12,12 @@ from itertools import permutations
 from compat.checks import deduplicated, derived_findings
 from compat.checks.interfaces import Reached, open_rows_once
 from compat.checks.questions import fold_questions
-from compat.checks.torch_build import OF_IMAGE
+from compat.checks.torch_build import OF_IMAGE, REPLACES
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.engine import Statement
-from compat.repair.problem import BESIDE, Policy
+from compat.repair.problem import BESIDE, Policy, is_wheel
 from compat.repair.relaxation import ABSENT, Forbidden
 from compat.repair.rules import level_of
 from compat.rules import evaluate as rules
@@ -41,7 +41,9 @@ def environment_after(environment: Environment, chosen: Mapping[str, Release]) -
             own = None if here is None or name not in BESIDE or not stays else here.source  # that of torch's build
             index = own if own is not None and own.kind == "index" else _INDEX
             found = Distribution(name=name, version=release.installed, source=release.source or index)
-            marks = {} if here is None else {mark: here.extra[mark] for mark in OF_IMAGE if mark in here.extra}
+            # a wheel by its address may give way to one for the new torch, which is not compiled
+            noted = () if here is None else (REPLACES,) if is_wheel(here.source) else OF_IMAGE
+            marks = {} if here is None else {mark: here.extra[mark] for mark in noted if mark in here.extra}
             copies.append(replace(found, extra=marks) if marks else found)
     left = [
         copy for copy in environment.distributions or ()

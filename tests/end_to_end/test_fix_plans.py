@@ -372,6 +372,23 @@ def test_what_an_extra_needs_in_addition_is_added_to_it_if_others_exclude_it(fix
     assert "constraint-dependencies" not in written
 
 
+def test_what_only_an_extra_pins_is_bounded_where_the_project_brings_it_along(fix: Run, tmp_path: Path) -> None:
+    """Without the extra, the newest torch gets installed; the extra keeps its own."""
+    project = APART.replace("trl==0.17.0", "accelerate==1.6.0").replace('two = ["server==1.0", "torch==2.6.0"]\n', "")
+    (tmp_path / "pyproject.toml").write_text(project[: project.index("[tool.uv]")])
+    new = RULE.format(
+        name="bad-torch", severity="error", packages='torch = ">=2.8"', hit='torch = "2.8.0"', clear='torch = "2.7.0"',
+        fix='[[rule.fix]]\ndowngrade = { torch = "<2.8" }',
+    )  # fmt: skip
+    torch = {**PACKAGES["torch"], "2.8.0": release("2025-08-06")}
+    with IndexServer({**PACKAGES, **ENGINES, "torch": torch}) as server:
+        done = fix("--write", *own(tmp_path, new), url=server.url, job=CLEAN, subject=("pyproject.toml",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = (tmp_path / "pyproject.toml").read_text()
+    assert 'one = ["engine==1.0", "torch==2.6.0"]' in written
+    assert '"torch<2.8"' in written
+
+
 def test_what_an_excluded_extra_pins_stays(fix: Run, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(APART)
     with IndexServer({**PACKAGES, **ENGINES}) as server:

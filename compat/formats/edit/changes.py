@@ -191,6 +191,8 @@ def decided(statements: Sequence[Statement[Place]], change: Change, *, exact: bo
     name versions other than the current one, because it is ambiguous which one to change.
     """
     own = [each for each in statements if each.found.name == change.name and each.choice not in change.left_out]
+    if not any(_may_state(each, change) for each in own):  # extras and groups that are not selected pin other releases
+        own = [each for each in own if not (each.choice and _is_pin(each.found))]
     pins = [each for each in own if _is_pin(each.found)]
     ranges = [each for each in own if not _is_pin(each.found)]
     if change.after is None:
@@ -207,6 +209,12 @@ def decided(statements: Sequence[Statement[Place]], change: Change, *, exact: bo
     if required_ranges:
         return [*((each, how) for each in required_ranges), *((each, ADMIT) for each in _admitting(limits, change))]
     return [(each, how) for each in limits]
+
+
+def _may_state(statement: Statement[Place], change: Change) -> bool:
+    """Whether a statement may be one of the current version: a pin of it, an address, or one that always applies."""
+    version, before = statement.found.version, change.before
+    return not statement.choice or version is None or before is None or key_of(version) == key_of(before)
 
 
 def _is_pin(found: Distribution) -> bool:

@@ -72,6 +72,8 @@ def _problem_of_changes(old: Sequence[Distribution], new: Sequence[Distribution]
             here = any(each.source is not None and each.source.kind not in _INDEXED for each in after)
         else:
             here = any(_admits_release(each, change.after) for each in after)
+        if before and before == after and all(each.version not in (None, change.before) for each in before):
+            continue  # pins of extras that are not selected, beside a constraint, which is not an entry
         if not here and (before or after):  # a constraint on a transitive dependency is not an entry
             return f"{change.name} would not be at {change.after}"
     return None

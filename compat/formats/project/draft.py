@@ -145,12 +145,15 @@ class Draft:
             Edge(self._final(parent), self._final(child), markers.get(child, marker), choice)
             for parent, child, marker, choice in self._edges
         )
+        always = [
+            entries[edge.child] for edge in edges if edge.parent == ROOT and edge.choice is None
+        ]  # not only with an extra
         return Listing(
             self.path, kind, entries, edges, tuple(self.choices), self.uv.conflicts(), requires_python=self.requires_python,
             environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(self.notes))),
             elsewhere=tuple(map(printable, self.elsewhere)),
             overridden=tuple(dict.fromkeys(each.found.name for each in self.uv.overrides)),
-            constraints=of_others(entries, [Entry(each.found, each.line, each.file) for each in self.uv.constraints]),
+            constraints=of_others(always, [Entry(each.found, each.line, each.file) for each in self.uv.constraints]),
             indexes=tuple(self.indexes),
         )  # fmt: skip
 
