@@ -125,7 +125,8 @@ def fix(
     runs out (``time_limit``, in seconds) before a plan is found.
     """
     from compat.api.case import described_case
-    from compat.api.fixing import repair_of, repairs_of, whole_plan
+    from compat.api.environments import repairs_of, whole_plan
+    from compat.api.fixing import repair_of
 
     operands = (os.fspath(subject),) if isinstance(subject, (str, os.PathLike)) else ()
     chosen = options_of("fix", command, options, operands)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from compat.api.case import Case
 from compat.api.commands import Options
 from compat.api.edited import lock_alone
-from compat.api.fixing import Repair, repairs_of, whole_plan
+from compat.api.environments import repairs_of, whole_plan
+from compat.api.fixing import Repair
 from compat.api.targets import unread_code
 from compat.errors import InputError, Undecided, printable
 from compat.formats.edit.files import Edit, apply, edits_difference, merged
