@@ -21,7 +21,7 @@ from compat.reports.log.native import FAILURE, NOTICE, native_weight
 from compat.reports.log.traceback import RaisedError, decisive, parse_log, versions_in
 from compat.reports.pasted import read_pasted
 from compat.reports.stated import stated_in
-from compat.reports.wrapped import unwrapped
+from compat.reports.wrapped import readings
 from compat.rules.compiled import Matrix
 from compat.tables.declared import open_declared
 from compat.tables.linked import series_of
@@ -194,10 +194,10 @@ def _reported(finding: Finding) -> Finding:
 def diagnose_text(text: str, environment: Environment, matrix: Matrix) -> Diagnosis:
     """Diagnose the errors in a text for an environment.
 
-    If no rule knows them, or some frames cannot be read, the text may be wrapped: the reading that explains more is taken.
+    If no rule knows them, or some frames cannot be read, it may be wrapped or cut: the reading that explains more is taken.
     """
     best = _diagnosed(text, parse_log(text), environment, matrix)
-    for reading in unwrapped(text):
+    for reading in readings(text):
         errors = parse_log(reading)
         if _explains(best) < _BY_RULE or _extent(errors) > _extent(best.errors):
             other = _diagnosed(reading, errors, environment, matrix)

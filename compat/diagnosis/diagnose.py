@@ -15,12 +15,14 @@ from compat.checks import derived_findings
 from compat.diagnosis.explanations import between, explain_symptoms
 from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.installations import hidden_by_own_file
-from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE
+from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE, explain_interface_errors
+from compat.diagnosis.loader import of_torch
+from compat.diagnosis.mentioned_names import extension_with_symbol, imports_of, rules_with
 from compat.diagnosis.raised_messages import explain_raised_message
 from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
-from compat.records import record, replace
+from compat.records import cached, record, replace
 from compat.reports.log.frames import exception_alone
 from compat.reports.log.native import passes_on
 from compat.rules.evaluate import Verdict, applying_facts, contract_names, finding_of, value_text, verdict_of
@@ -86,8 +88,23 @@ def diagnose(
     # a rule with this message says more than a guess, even if nothing else shows its packages
     at = next((number for number, each in enumerate(found) if _is_guess(each)), len(found))
     found = (*found[:at], *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts), *found[at:])
+    found = found or _by_names(text, errors, facts, matrix)
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in experience_findings(text, facts) if named.isdisjoint(each.packages)))
+
+
+def _by_names(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
+    """Explain a text without any traceback by the names of code that it mentions."""
+    if any(error.frames for error in errors):
+        return ()
+    line = errors[0].line if errors else 1
+    sightings = [Sighting(rule, _MESSAGE, line, 0) for rule in rules_with(text, matrix) if _shows(text, rule, facts)]
+    found = _ranked(sightings, (_AGREES, _STATED_OTHERWISE), facts)
+    imports = () if found else imports_of(text, line, facts)
+    explained = (finding for error in imports for finding in explain_interface_errors(error, facts))
+    found = found or tuple(each for each in explained if each.rule != "symptom-another-copy")
+    extension = None if found else extension_with_symbol(text)
+    return found if extension is None else (of_torch(extension, f"the error on line {line} of the text", facts),)
 
 
 def _is_guess(finding: Finding) -> bool:
@@ -177,10 +194,18 @@ def _seen(
     for position, number in enumerate(order):
         if strength := _likeness(signature, number, errors):
             yield strength, errors[number].line, position
+    begins = _beginning(signature.message)
     for line, message in loose:
         found = _said(signature, message.removeprefix(f"{signature.exception}: "))
         if found is not None and _telling(found[0]) and _related(signature, found):
             yield _MESSAGE if signature.frames else _WHOLE, line, len(order)
+        elif begins and found is None and _ends_within(message, begins):
+            yield _MESSAGE, line, len(order)
+
+
+_WITHIN = re.compile(r"[:=(] ?(?=[\"'])[\"']|: ")
+"""Where a message may begin inside a line: in a JSON document, a ``repr``, or after the name of a program."""
+_MOST_PIECES = 4
 
 
 def _without_class(text: str, errors: Sequence[RaisedError]) -> Iterator[tuple[int, str]]:
@@ -193,6 +218,7 @@ def _without_class(text: str, errors: Sequence[RaisedError]) -> Iterator[tuple[i
         for number, line in enumerate(text.split("\n")[:_LONGEST], 1):
             if exception_alone(line := line.strip()[:_LONGEST]) is None:
                 yield number, line
+                yield from ((number, piece) for piece in _WITHIN.split(line, maxsplit=_MOST_PIECES)[1:])
 
 
 def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) -> int:
@@ -223,6 +249,28 @@ def _said(signature: Signature, message: str) -> re.Match[str] | None:
     if found is None and (pattern := signature.message.rstrip("$")).endswith(r"\."):
         found = re.search(rf"{pattern[:-2]}\s*$", message, re.MULTILINE)
     return found
+
+
+_LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9])+")
+_PYTHONS = re.compile(r"unexpected keyword|positional argument|has no attribute|import name|No module named|is not defined")
+"""Words of Python's, which begin many messages: only the name after them tells one."""
+_LEAST_COMMON = 30
+"""The number of characters that the cut beginning of a message has in common with that of a rule's."""
+
+
+@cached
+def _beginning(pattern: str) -> str:
+    """The literal text with which a message begins, by its pattern; "" if it is too short for a part of it to tell it."""
+    found = _LITERAL.match(pattern.removeprefix("^"))
+    literal = re.sub(r"\\(\W)", r"\1", found[0]) if found is not None else ""
+    return literal if len(literal) > _LEAST_COMMON and not _PYTHONS.search(literal) else ""
+
+
+def _ends_within(message: str, begins: str) -> bool:
+    """Whether a message ends in the middle of the text with which another begins."""
+    text = message.rstrip(" .…'\")}]")
+    at = text.find(begins[:_LEAST_COMMON])
+    return at >= 0 and begins.startswith(text[at:])
 
 
 def _is_cut(frames: Sequence[Frame]) -> bool:

@@ -60,10 +60,10 @@ _NOT_THERE = re.compile(
     r"(?:not found|missing|(?:could not|cannot|can't) be (?:found|located|loaded|opened))"
 )
 """The same in the words of a tool that lists libraries, of Windows, or of a person."""
-_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:\s{1,20}(?P<symbol>\w{1,400})")
+_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:?\s{1,20}(?P<symbol>\w{1,400})")
 _LINKED = re.compile(
-    r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol (?P<symbol>\w{1,400}),? version \S{1,80} not defined in file "
-    r"lib(?P<name>[A-Za-z]{1,30})\.so\.(?P<release>\d{1,3})[\d.]{0,20} with link time reference"
+    r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol\s{1,20}(?P<symbol>\w{1,400}),?(?: version \S{1,80})?"
+    r"(?: not defined in (?:file )?| version )lib(?P<name>[A-Za-z]{1,30})\.so\.(?P<release>\d{1,3})"
 )
 """A versioned symbol that the library found at run time lacks: it is an older one than that of the build."""
 _TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
@@ -116,7 +116,9 @@ def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -
                 return of_unknown_extension(symbol, where, facts)
         return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
     if not library:
-        return None
+        named = [name for name in packages_in(message[: match.start()]) if name in EXTENSIONS.values()]
+        spelled = named and not symbol.startswith("_")  # by a person, who leaves out the mangling
+        return of_torch(named[0], where, facts, symbol) if spelled else None
     if _DRIVERS.match(symbol):
         return _old_driver(symbol, library, names, where, facts)
     owner = next((wheel for start, wheel in CUDAS if symbol.startswith(start)), None)
@@ -480,8 +482,8 @@ _SYSTEMS = {
 
 
 _READERS = (
-    ("undefined symbol:", _symbol),
-    ("with link time reference", _linked),
+    ("undefined symbol", _symbol),
+    (" not def", _linked),
     ("cannot open shared object", _library),
     ("Could not load library ", _library),
     ("Could not locate ", _library),

@@ -69,6 +69,7 @@ _LEVEL_AFTER_TIME = re.compile(
     rf"|(?:\[[\w. ]{{1,80}}\] ?){{0,2}}\[{_LEVELS}\] ?(?:\[[^\]\n]{{1,120}}\] ?){{0,2}}(?:- )?"  # DeepSpeed, hydra
     rf"|{_LEVELS}[ \t][\w./]{{1,120}}:\d{{1,6}} -- "  # Ray
     rf"|{_LEVELS}:? ?"
+    r"|\[(?:debug|info|warning|error|critical)\] ?"
 )
 _STARTS = frozenset(">[(#:0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CALL_SITE = re.compile(r"[A-Za-z_][\w./\\+-]{0,160}:\d{1,6}")
@@ -151,6 +152,13 @@ def read_lines(text: str) -> Iterator[LogLine]:
                     yield found._replace(text=inner)
             else:
                 yield found
+
+
+def without_prefixes(text: str) -> str:
+    """Return a text without the labels, quotation marks and time stamps of its lines, which keep their numbers."""
+    lines = without_escapes(text).split("\n")
+    labels = _learned_labels(lines)
+    return "\n".join(_peeled(0, line, labels).text if line else line for line in lines)
 
 
 def _pieces(line: str) -> Iterator[str]:

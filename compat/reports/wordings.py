@@ -142,12 +142,16 @@ FORMS = (
     Form("equire",
         rf"(?<!you )\b(?P<part>[Rr]equires?) (?:a |an |the |both )?{_N}(?: package)?(?: version)? ?{_SPEC}(?!\.?\w)"
         rf"{_THERE}"),
+    *(
+        Form(asks, rf"\b(?P<part>{asks.strip()})(?: for)? (?:a |an |the )?{_N}(?: version)? ?{_SPEC}(?!\.?\w){_THERE}")
+        for asks in (" checks ", " wants ", " asks ", " demands ", " expects ")
+    ),
     Form("eed",
         rf"\b(?P<part>[Nn]eeds?)(?: to have)? (?:a |an |the )?{_N}(?: version)? ?{_SPEC}(?!\.?\w){_THERE}"),
     *(
         Form(or_newer,
-            rf"\b(?P<part>[Rr]equire[sd]?|[Nn]eeds?|[Pp]lease (?:use|install)) (?:a |an |the )?{_NN}(?: version)? "
-            rf"(?P<least>{_V})(?: version)?{re.escape(or_newer)}(?!\w){_THERE}")
+            rf"\b(?P<part>[Rr]equire[sd]?|[Nn]eeds?|wants|demands|[Pp]lease (?:use|install)) (?:a |an |the )?{_NN}"
+            rf"(?: version)? (?P<least>{_V})(?: version)?{re.escape(or_newer)}(?!\w){_THERE}")
         for or_newer in (" or newer", " or later", " or higher", " or above", " or greater", " and above", " and newer", "+",
                          " minimum")
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from compat.reports.lines import JOINED
+from compat.reports.lines import JOINED, without_prefixes
 
 _NARROWEST, _WIDEST = 40, 400
 """Columns at which lines are wrapped."""
@@ -19,6 +19,61 @@ _BEGINS = re.compile(
     r"|\[|\(?[A-Z]{4,8}\b|\d{4}-\d\d|\d\d:\d\d|[-*>#|+$] ?|at .{0,200}:\d|\w{1,30}:$"
 )
 """A line with which something else begins."""
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield other readings of a text, the more likely ones first.
+
+    It may be wrapped, below labels and quotes as well, end in the middle of a name that is in it in full, or come from an
+    image, where letters became digits.
+    """
+    if text.count("\n") > _MOST_LINES:
+        return
+    plain = without_prefixes(text)
+    for each in dict.fromkeys((text, plain)):
+        yield from unwrapped(each)
+    yield from _joined_errors(plain)
+    for each in dict.fromkeys((text, plain)):
+        completed = with_whole_name(each)
+        if completed != each:
+            yield completed
+    if (corrected := _SLIPS.sub(lambda match: "l" if match[0] == "1" else "o", text)) != text:
+        yield corrected
+
+
+_SLIPS = re.compile(r"(?<=[a-z]{2})1(?=[a-z])|(?<=[a-z])1(?=[a-z]{2})|(?<=[A-Za-z]{2})0(?=[a-z])")
+"""Digits that an image has in place of letters, inside words: "Insta1led", "symb0l"."""
+_CUT_NAME = re.compile(r"['\"`](?P<name>[A-Za-z_][\w.]{2,80})(?:…|\.\.\.)?[\s`]*$")
+_MESSAGE = re.compile(
+    r"(?:Error|Exception|Warning): \S|unexpected key|has no at|No module named|undefined symb|cannot import na"
+)
+
+
+def with_whole_name(text: str) -> str:
+    """Return the text with the quoted name in whose middle it ends completed, if exactly one name in it begins so."""
+    match = _CUT_NAME.search(text)
+    if match is None:
+        return text
+    begun = match["name"]
+    names = set(re.findall(rf"(?<![\w.]){re.escape(begun)}\w+|(?<=\.){re.escape(begun)}\w+", text))
+    return f"{text[: match.start('name')]}{names.pop()}'" if len(names) == 1 else text
+
+
+def _joined_errors(text: str) -> Iterator[str]:
+    """Yield the text with each error message joined to the lines below it, between words and in the middle of one."""
+    lines = text.split("\n")
+    for between in (" ", ""):
+        found: list[list[str]] = []
+        inside = False
+        for line in lines:
+            inside = inside and bool(line.strip()) and not _BEGINS.match(line.lstrip())
+            if inside:
+                found[-1].append(line.strip() if between else line.lstrip())
+            else:
+                found.append([line])
+                inside = _MESSAGE.search(line) is not None
+        if len(found) < len(lines):
+            yield "\n".join(line for parts in found for line in (between.join(parts), *[JOINED] * (len(parts) - 1)))
 
 
 def unwrapped(text: str) -> Iterator[str]:

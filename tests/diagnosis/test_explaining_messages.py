@@ -147,6 +147,7 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("the NVIDIA driver is too old for CUDA 13", "driver-too-old", [], "newer driver"),
         ("UNREACHABLE executed at /project/lib/Conversion/TritonGPUToLLVM/ElementwiseOpToLLVM.cpp:816!", "triton-gpu", ["triton"], "fp16 instead"),
         ("RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.", "attention-gpu", ["flash-attn"], "sdpa"),
+        ("image_processor.py:147: RuntimeWarning: invalid value encountered in cast\n  images = (images * 255).round().astype(\"uint8\")", "black-image", ["diffusers"], "float32"),
         ("AttributeError: 'AsyncLLM' object has no attribute 'engine'", "vllm-v1-engine", ["vllm"], "VLLM_USE_V1=0"),
     ],
 )  # fmt: skip

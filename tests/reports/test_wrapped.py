@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat.reports.lines import JOINED
-from compat.reports.wrapped import unwrapped
+from compat.reports.wrapped import readings as every_reading
+from compat.reports.wrapped import unwrapped, with_whole_name
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -48,3 +49,30 @@ def test_a_text_keeps_its_letters(text: str, width: int) -> None:
     for reading in unwrapped(cut):
         assert reading.count("\n") == cut.count("\n")
         assert "".join(reading.replace(JOINED, "").split()) == "".join(cut.split())
+
+
+def test_an_error_below_labels_is_joined() -> None:
+    text = "[rank0]:     with self._cp_context(\n[rank0]: AttributeError: 'Accelerator' object has no\nattribute '_cp_context'"
+    assert any("'Accelerator' object has no attribute '_cp_context'" in each for each in every_reading(text))
+
+
+def test_an_error_that_is_cut_inside_a_word_is_joined() -> None:
+    text = "TypeError: Trainer.__init__() got an unexpected key\nword argument 'tokenizer'"
+    assert any("got an unexpected keyword argument 'tokenizer'" in each for each in every_reading(text))
+
+
+def test_a_cut_name_is_completed_from_the_code_above() -> None:
+    line = "    from transformers import Cache, EncoderDecoderCache\nImportError: cannot import name 'EncoderDeco"
+    assert with_whole_name(line).endswith("cannot import name 'EncoderDecoderCache'")
+    assert with_whole_name("import pkg_resources\nNo module named 'pkg_resour…").endswith("'pkg_resources'")
+    two = "from x import NameOne, NameTwo\ncannot import name 'Name"
+    assert with_whole_name(two) == two
+
+
+def test_letters_that_an_image_shows_as_digits() -> None:
+    text = "libcudart.so.12: cannot open shared object fi1e, symb0l c10 of sm_120"
+    assert "libcudart.so.12: cannot open shared object file, symbol c10 of sm_120" in list(every_reading(text))
+
+
+def test_a_long_log_has_one_reading() -> None:
+    assert list(every_reading("a line of a log that goes on and on and on and on\n" * 6000)) == []

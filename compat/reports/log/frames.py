@@ -106,7 +106,7 @@ def _unquoted(text: str) -> str:
     return text
 
 
-_Q = r"['\"]"
+_Q = r"['\"`]"
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Word processors and phones replace the quotation marks."""
 _PYTHONS_OWN = (

@@ -20,16 +20,31 @@ _REMOVES = r"(?:removed|removes|dropped|drops|renamed|renames)"
 _CANNOT = r"(?:[Cc]an(?:no|')t|[Cc]an not|[Cc]ould not|[Uu]nable to|[Ff]ail(?:s|ed)? to)"
 _KIND = "the|class|classes|function|method|argument|attribute|name|module|old|legacy|deprecated|private|public"
 _LACKED = "(?:dependency|package|module|requirement)"
+_REFUSES = r"(?:(?:does(?: not|n't)|did(?: not|n't)|no longer) (?:know|takes?|accepts?|supports?|recognizes?))"
+_WANTS = r"\b(?:wants?|needs?|requires?|missing|asks for|no)\b"
 _FORMS = (
     ("keyword", ("unexpected",),
         rf"unexpected (?:keyword|kwarg)s?(?: arg(?:ument)?s?| parameters?)?:? {_Q}(?!arg)(?P<name>[a-z_]\w{{2,60}})"),
+    ("keyword", ("unexpected",), r"\bunexpected (?:option |argument )?[`'\"]{0,2}(?P<name>[a-z]\w{2,40}_\w{2,40})\b"),
+    ("refused", (" know ", " take ", " accept ", " support ", " recognize ", " takes ", " accepts ", " supports "),
+        rf"(?<![\w.]){_OWNER} {_REFUSES}(?: the)?(?: (?:keyword|argument|parameter|option)){{0,2}} {_NAME}"),
+    ("named", ("o module ",), r"\b[Nn]o module (?:named |called )?[`'\"]{0,2}(?P<name>[a-z_][\w.]{2,80}\w)"),
+    ("library", (".so",), rf"{_CANNOT} (?:find|load|open|locate) {_Q}(?P<name>lib[\w-]{{2,40}}\.so[.\d]{{0,8}}\d)"),
+    ("version", ("GLIBC", "CXXABI"),
+        rf"{_WANTS}[^\n]{{0,20}} [`']?(?P<name>(?:GLIBC|GLIBCXX|CXXABI)_\d[\d.]{{0,10}}\d)"),
+    ("symbol", ("ndefined symbol",), r"[Uu]ndefined symbols?:? (?!_Z)(?P<name>[A-Za-z]\w{5,80})"),
     ("module", (" gone", " removed", " dropped", " renamed", " moved", " deleted", " missing"), rf"{_MODULE} {_IS} {_GONE}\b"),
     ("module", (" no longer ", " exist", " available"), rf"{_MODULE} (?:is )?{_NO_MORE}\b"),
-    ("name", (" removed", " dropped", " renamed", " moved", " gone"),
-        rf"{_NAME} (?:{_IS} )?{_REMOVED} (?:from|in|since|with|as of|after|by) {_OWNER}{_VERSION}"),
+    ("name", (" removed", " dropped", " renamed", " moved", " gone", " missing"),
+        rf"{_NAME} (?:{_IS} )?(?:{_REMOVED}|missing) (?:from|in|since|with|as of|after|by) {_OWNER}{_VERSION}"),
     ("name", (" removed ", " removes ", " dropped ", " drops ", " renamed "),
         rf"(?<![\w.]){_OWNER}{_VERSION} (?:has )?{_REMOVES}(?: (?:{_KIND}))* {_NAME}(?![\w.])"),
     ("name", (" import ",), rf"{_CANNOT} import (?:the )?(?:name |class |function )?{_NAME} from {_OWNER}"),
+    ("name", (" no longer ",), rf"{_NAME} (?:is |are )?no longer (?:\w{{2,12}} )?(?:from|in) {_OWNER}"),
+    ("name", (" from ",), rf"\b(?:wants?|needs?|imports?|uses?|expects?|looks? for) {_NAME} from {_OWNER}"),
+    ("name", ("から",), rf"{_NAME} ?[はがを] ?{_OWNER} ?から"),
+    ("attribute", ("没有", "沒有"), rf"{_OWNER} ?(?:没有|沒有) ?{_NAME}"),
+    ("attribute", (" has no ",), r"(?P<owner>[A-Z]\w{2,60})\b[^.\n]{0,40} has no [`'\"]{1,2}(?P<name>\w{2,80})[`'\"]"),
     ("attribute", (" no attribute ", " no method ", " no member ", " no function "),
         rf"(?<![\w.]){_OWNER} (?:object |class |module )?(?:has|have) no (?:attribute|method|member|function) {_NAME}"),
     ("attribute", ("o attribute ", "o method "), rf"[Nn]o (?:attribute|method) {_NAME} (?:in|on|for|of) {_OWNER}"),
@@ -38,44 +53,64 @@ _FORMS = (
 )  # fmt: skip
 """What each form is about, words of which one is in every sentence of it, and its pattern."""
 _COMPILED = tuple((kind, hints, re.compile(pattern)) for kind, hints, pattern in _FORMS)
+_UNEXPECTED = "got an unexpected keyword argument '{name}'"
+_PYTHONS = {
+    "keyword": (("TypeError", f"{{trainer}}{_UNEXPECTED}"),),
+    "refused": (("TypeError", f"{{owner}}{{init}}() {_UNEXPECTED}"),),
+    "named": (("ModuleNotFoundError", "No module named '{name}'"),),
+    "package": (("ModuleNotFoundError", "No module named '{module}'"),),
+    "library": (("ImportError", "{name}: cannot open shared object file: No such file or directory"),),
+    "version": (("ImportError", "{before}: version `{name}' not found"),),
+    "symbol": (("ImportError", "{before}: undefined symbol: {name}"),),
+    "name": (("ImportError", "cannot import name '{name}' from '{owner}'"),),
+    # whether a dotted name is a module, or a name of one, only the tables of published source know
+    "module": (
+        ("ModuleNotFoundError", "No module named '{owner}'"),
+        ("ImportError", "cannot import name '{last}' from '{above}'"),
+    ),
+    "class": (("AttributeError", "'{owner}' object has no attribute '{name}'"),),
+    "attribute": (("AttributeError", "module '{owner}' has no attribute '{name}'"),),
+}
+"""The classes and messages of each kind, as Python and the loader write them."""
+_LONGEST_BEFORE = 200
 
 
 def paraphrased(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the class and the message of the exceptions that a sentence tells of in other words than Python's own.
-
-    Whether a dotted name is a module, or a name of one, only the tables of published source know: both are yielded.
-    """
+    """Yield the class and the message of the exceptions that a sentence tells of in other words than Python's own."""
     for kind, hints, pattern in _COMPILED:
         match = pattern.search(text) if any(hint in text for hint in hints) else None
-        if match is None:
+        groups = {} if match is None else match.groupdict()
+        name, owner = groups.get("name") or "", groups.get("owner") or ""
+        if match is None or not _is_code(name, owner, kind):
             continue
-        name, owner = match.groupdict().get("name") or "", match.groupdict().get("owner") or ""
-        if not _is_code(name, owner, kind):
-            continue
-        if kind == "keyword":
-            called = next((f"{word}.__init__() " for word in _WORD.findall(text) if word in TASKS or word in CONFIGS), "")
-            yield "TypeError", f"{called}got an unexpected keyword argument '{name}'"
-        elif kind == "package":
-            yield "ModuleNotFoundError", f"No module named '{name.replace('-', '_')}'"
-        elif kind == "name":
-            yield "ImportError", f"cannot import name '{name}' from '{owner}'"
-        elif kind == "module":
-            module, _, last = owner.rpartition(".")
-            yield "ModuleNotFoundError", f"No module named '{owner}'"
-            yield "ImportError", f"cannot import name '{last}' from '{module}'"
-        elif owner[:1].isupper():
-            yield "AttributeError", f"'{owner}' object has no attribute '{name}'"
-        else:
-            yield "AttributeError", f"module '{owner}' has no attribute '{name}'"
+        above, _, last = owner.rpartition(".")
+        trainer = next((f"{word}.__init__() " for word in _WORD.findall(text) if word in TASKS or word in CONFIGS), "")
+        of_class = owner[:1].isupper() and not above
+        for exception, message in _PYTHONS["class" if kind == "attribute" and owner[:1].isupper() else kind]:
+            yield (
+                exception,
+                message.format(
+                    name=name,
+                    owner=owner,
+                    above=above,
+                    last=last,
+                    trainer=trainer,
+                    module=name.replace("-", "_"),
+                    init=".__init__" if of_class else "",
+                    before=text[: match.start()][-_LONGEST_BEFORE:].rstrip(),
+                ),
+            )
         return
 
 
 def _is_code(name: str, owner: str, kind: str) -> bool:
     """Whether words of a sentence are names of code: a class, or something with an underscore or a dot."""
-    if kind == "keyword":
+    if kind in ("keyword", "named"):
         return "_" in name or name not in _AFTER
-    if kind in ("module", "package"):
+    if kind in ("module", "package", "library", "version", "symbol"):
         return True
+    if kind == "refused":
+        return ("_" in owner or _is_camel_case(owner)) and name not in _AFTER
     of_class = kind == "attribute" and _is_camel_case(owner)
     return (of_class or "_" in name or _is_camel_case(name)) and owner.lower() not in _NO_OWNERS
 
