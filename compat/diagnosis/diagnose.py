@@ -98,9 +98,13 @@ def _by_names(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Ma
     if any(error.frames for error in errors):
         return ()
     line = errors[0].line if errors else 1
-    sightings = [Sighting(rule, _MESSAGE, line, 0) for rule in rules_with(text, matrix) if _shows(text, rule, facts)]
+    raised = {error.exception.rpartition(".")[2] for error in errors if error.exception}
+    sightings = [
+        Sighting(rule, _MESSAGE, line, 0) for rule in rules_with(text, matrix)
+        if _shows(text, rule, facts) and (not raised or not raised.isdisjoint(each.exception for each in rule.errors))
+    ]  # fmt: skip
     found = _ranked(sightings, (_AGREES, _STATED_OTHERWISE), facts)
-    imports = () if found else imports_of(text, line, facts)
+    imports = () if found or raised - {"ImportError"} else imports_of(text, line, facts)
     explained = (finding for error in imports for finding in explain_interface_errors(error, facts))
     found = found or tuple(each for each in explained if each.rule != "symptom-another-copy")
     extension = None if found else extension_with_symbol(text)

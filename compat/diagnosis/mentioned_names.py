@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from compat.diagnosis.inexact_names import with_module
 from compat.diagnosis.loader import EXTENSIONS, packages_in
+from compat.diagnosis.python_messages import lack_in
 from compat.interfaces.announced import is_telling
 from compat.reports.log.frames import RaisedError
 from compat.workload.trainers import CONFIGS, TASKS
@@ -55,14 +56,12 @@ def rules_with(text: str, matrix: Matrix) -> Iterator[Rule]:
 
 
 def imports_of(text: str, line: int, facts: Facts) -> Iterator[RaisedError]:
-    """Yield the failed imports of the names that a text mentions, where it or the environment names one of the two packages."""
+    """Yield the failed imports of the names that a text mentions with the package that packages import them from."""
     words = text.lower().replace("_", "-")
     for name in mentioned(text):
         found = with_module(RaisedError("ImportError", name, (), None, line), facts)
-        if (
-            found is not None
-            and found[0].message.rpartition("'")[0].rpartition("'")[2].partition(".")[0].replace("_", "-") in words
-        ):
+        lack = None if found is None else lack_in(found[0].message)
+        if found is not None and lack is not None and lack.owner.partition(".")[0].replace("_", "-") in words:
             yield found[0]
 
 

@@ -1,6 +1,6 @@
-"""Text that a terminal, a mail program or a form has wrapped: the lines as the program wrote them.
+"""Text as people copy it: wrapped by a terminal, a mail program or a form, cut at its end, or read from an image.
 
-Whether a line goes on below cannot be seen for certain, so these readings are only tried if the text as it is explains nothing.
+Whether a line goes on below cannot be seen for certain, so these readings are only tried if the text as it is explains less.
 All lines keep their numbers: a joined one is followed by as many :data:`compat.reports.lines.JOINED` as it took over.
 """
 

@@ -67,3 +67,7 @@ def test_the_beginning_of_one_of_python_s_messages_tells_nothing() -> None:
 def test_a_message_inside_a_document_is_found() -> None:
     inner = "Requested float16 compute type, but the target device or backend do not support efficient float16 computation."
     assert {each.rule for each in said(f'{{"detail": "{inner}"}}')} == {each.rule for each in said(f"ValueError: {inner}")}
+
+
+def test_another_exception_is_not_explained_by_a_name_in_the_text() -> None:
+    assert said("OSError: disk full while trl saves worker_extension_cls of vllm") == ()
