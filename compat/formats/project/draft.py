@@ -145,9 +145,7 @@ class Draft:
             Edge(self._final(parent), self._final(child), markers.get(child, marker), choice)
             for parent, child, marker, choice in self._edges
         )
-        always = [
-            entries[edge.child] for edge in edges if edge.parent == ROOT and edge.choice is None
-        ]  # not only with an extra
+        always = [entries[number] for number in _always(edges) if ROOT < number < len(entries)]
         return Listing(
             self.path, kind, entries, edges, tuple(self.choices), self.uv.conflicts(), requires_python=self.requires_python,
             environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(self.notes))),
@@ -159,6 +157,20 @@ class Draft:
 
     def _final(self, node: int) -> int:
         return node if node >= ROOT else len(self.entries) + ROOT - 1 - node
+
+
+def _always(edges: Iterable[Edge]) -> set[int]:
+    """Return the nodes that are installed whatever extras and groups are asked for."""
+    children: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.choice is None:
+            children.setdefault(edge.parent, []).append(edge.child)
+    found, waiting = {ROOT}, [ROOT]
+    while waiting:
+        more = [child for child in children.get(waiting.pop(), ()) if child not in found]
+        found.update(more)
+        waiting += more
+    return found
 
 
 def indexes_of(table: Table, key: str) -> dict[str, str]:
