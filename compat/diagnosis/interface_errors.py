@@ -59,7 +59,16 @@ from compat.diagnosis.named_releases import (
     of_name,
     of_positional,
 )
-from compat.diagnosis.overrides import behind_its_peers, expected_object, left_over, of_base, of_subclass, unused_by_model
+from compat.diagnosis.overrides import (
+    before_the_member,
+    behind_its_peers,
+    expected_object,
+    left_over,
+    of_base,
+    of_older_base,
+    of_subclass,
+    unused_by_model,
+)
 from compat.diagnosis.own_code import of_own_class, of_unfinished_object
 from compat.diagnosis.python_messages import (
     ATTRIBUTE,
@@ -393,12 +402,12 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
         return []
     version = version_of(known.package, facts)
     if version is not None and not known.lacked_by(version):
-        if known.derived and (before := _before_the_member(known)):
-            return [_of_older_base(known, version, before, error)]
+        if known.derived and (before := before_the_member(known)):
+            return [of_older_base(known, version, before, error)]
         return [] if known.derived or known.doubt else [_another_copy(known, version, error)]
     fixes = [*known.fixes(version)]
     if known.derived and version is None:
-        fixes += _before_the_member(known)
+        fixes += before_the_member(known)
     if asking is not None and asking not in (known.package, MODELS_OWN):
         newer = _moved(asking, known.package, known.what.rpartition(".")[2], known, facts)
         fixes.insert(0 if known.gone else len(fixes), newer)
@@ -414,27 +423,6 @@ def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str 
             here=location_text(error),
         )
     ]
-
-
-def _before_the_member(known: Named) -> list[Fix]:
-    """Return the releases from before a member was added: the base of a class without it may be what reads it."""
-    first = known.specifier.removeprefix(">=")
-    if known.gone or first == known.specifier or "," in first:
-        return []
-    return [by_pip("downgrade", known.package, f"<{first}", "the releases that a class without it was written for")]
-
-
-def _of_older_base(known: Named, version: str, before: list[Fix], error: RaisedError) -> Finding:
-    """Return a finding for a class of the user's that was written for a base without the member."""
-    base, _, member = known.what.rpartition(".")
-    return inferred(
-        rule="symptom-older-base",
-        title=f"The class was written for an older {known.package}: its base {base} has {member} {known.span}",
-        why=f"{known.sentence()} Its methods read {member}, which only its own __init__ sets.",
-        packages={known.package: version},
-        fixes=(*before, Fix("config", None, None, f"set {member} in the class, or call the __init__ of its base")),
-        here=location_text(error),
-    )
 
 
 def _moved(asking: str, owner: str, member: str, known: Named | None, facts: Facts) -> Fix:

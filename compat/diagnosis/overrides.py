@@ -155,6 +155,27 @@ def of_base(lack: Lack, modules: Sequence[str], facts: Facts) -> Named | None:
     return known if known is None or base == lack.owner else replace(known, doubt=doubt)
 
 
+def before_the_member(known: Named) -> list[Fix]:
+    """Return the releases from before a member was added: the base of a class without it may be what reads it."""
+    first = known.specifier.removeprefix(">=")
+    if known.gone or first == known.specifier or "," in first:
+        return []
+    return [by_pip("downgrade", known.package, f"<{first}", "the releases that a class without it was written for")]
+
+
+def of_older_base(known: Named, version: str, before: list[Fix], error: RaisedError) -> Finding:
+    """Return a finding for a class of the user's that was written for a base without the member."""
+    base, _, member = known.what.rpartition(".")
+    return inferred(
+        rule="symptom-older-base",
+        title=f"The class was written for an older {known.package}: its base {base} has {member} {known.span}",
+        why=f"{known.sentence()} Its methods read {member}, which only its own __init__ sets.",
+        packages={known.package: version},
+        fixes=(*before, Fix("config", None, None, f"set {member} in the class, or call the __init__ of its base")),
+        here=location_text(error),
+    )
+
+
 def left_over(lack: Lack, modules: Sequence[str]) -> Named | None:
     """Return the releases of transformers whose ``from_pretrained`` takes an argument that the class of a model got.
 

@@ -72,8 +72,7 @@ def _joined_errors(text: str) -> Iterator[str]:
             else:
                 found.append([line])
                 inside = _MESSAGE.search(line) is not None
-        if len(found) < len(lines):
-            yield "\n".join(line for parts in found for line in (between.join(parts), *[JOINED] * (len(parts) - 1)))
+        yield from _as_one(found, between)
 
 
 def unwrapped(text: str) -> Iterator[str]:
@@ -102,5 +101,10 @@ def _joined(lines: list[str], between: str, is_full: Callable[[str, str], bool])
         else:
             found.append([line])
         above = line
-    if len(found) < len(lines):
+    yield from _as_one(found, between)
+
+
+def _as_one(found: list[list[str]], between: str) -> Iterator[str]:
+    """Yield the text whose lines are made of these parts, if any line has several; the lines keep their numbers."""
+    if any(parts[1:] for parts in found):
         yield "\n".join(line for parts in found for line in (between.join(parts), *[JOINED] * (len(parts) - 1)))
