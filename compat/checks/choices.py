@@ -11,6 +11,7 @@ does: which one is installed is for the user to say.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations
 
 from compat.errors import InputError
 from compat.model import normalized
@@ -76,7 +77,7 @@ def choice_sets(listing: Listing, requested: Requested, pairs: Sequence[tuple[in
     bare = frozenset(number for number in defaults if listing.choices[number].kind == "package")
     sets.append(ChoiceSet(bare, "without default groups"))
     for number, choice in enumerate(listing.choices):
-        if number not in defaults:
+        if number not in defaults and not choice.apart:
             sets.append(ChoiceSet(_with_defaults({number, *_owner(listing, number)}, defaults, conflicts), choice.label))
     sets += _maximal(listing, conflicts)
     seen: dict[frozenset[int], ChoiceSet] = {}
@@ -133,6 +134,17 @@ def _named(choice: Choice, name: str) -> bool:
     return normalized(choice.name) == normalized(name)
 
 
+def in_project(requested: Requested, listing: Listing) -> Requested:
+    """What is requested of the lock of a workspace (``kit[cpu]``), as one of its projects names it; without what it lacks."""
+
+    def own(kind: str, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        of_kind = {normalized(choice.name) for choice in listing.choices if choice.kind == kind}
+        inner = [name.partition("[")[2].rstrip("]") or name for name in names or ()]
+        return None if names is None else tuple(name for name in inner if normalized(name) in of_kind) or ("none",)
+
+    return replace(requested, extras=own("extra", requested.extras), groups=own("group", requested.groups))
+
+
 def _unknown(kind: str, name: str, listing: Listing) -> InputError:
     known = [f"{choice.package}[{choice.name}]" if choice.package else choice.name
              for choice in listing.choices if choice.kind == kind]  # fmt: skip
@@ -151,8 +163,8 @@ def unconflicted_pairs(listing: Listing, requested: Requested) -> list[tuple[int
     if requested.extras is not None or requested.groups is not None or len(listing.choices) > _MOST_PAIRED:
         return []
     conflicting = _conflicts_of(listing.conflicts)
-    numbers = range(len(listing.choices))
-    return [(one, other) for one in numbers for other in numbers[one + 1 :] if other not in conflicting.get(one, ())]
+    numbers = [number for number, choice in enumerate(listing.choices) if not choice.apart]
+    return [(one, other) for one, other in combinations(numbers, 2) if other not in conflicting.get(one, ())]
 
 
 def pair_set(pair: tuple[int, int], listing: Listing) -> ChoiceSet:
@@ -169,9 +181,10 @@ def _with_defaults(wanted: set[int], defaults: frozenset[int], conflicts: Sequen
 
 
 def _maximal(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[ChoiceSet]:
-    """Every maximal set of choices without a conflict."""
-    conflicting = _conflicts_of(conflicts)
-    free = {number for number in range(len(listing.choices)) if number not in conflicting}
+    """Every maximal set of choices without a conflict, and without those that conflict with their own project."""
+    apart = {number for number, choice in enumerate(listing.choices) if choice.apart}
+    conflicting = _conflicts_of([set(each) - apart for each in conflicts])
+    free = {number for number in range(len(listing.choices)) if number not in conflicting} - apart
     if not conflicting:
         return [ChoiceSet(frozenset(free), EVERY_CHOICE)]
     found = []
@@ -184,7 +197,7 @@ def _maximal(listing: Listing, conflicts: Sequence[Sequence[int]]) -> list[Choic
     return found
 
 
-def _conflicts_of(conflicts: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+def _conflicts_of(conflicts: Sequence[Collection[int]]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for conflict in conflicts:
         for number in conflict:

@@ -7,12 +7,12 @@ that; ``compat.checks.selections`` computes every installable selection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from compat.errors import InputError
 from compat.model import Distribution, Environment, normalized
-from compat.records import record
+from compat.records import record, replace
 
 ROOT = -1
 """The node that is always installed."""
@@ -48,13 +48,15 @@ class Edge(NamedTuple):
 class Choice:
     """Something that is installed only if selected: an ``extra``, a dependency ``group`` or a named ``environment``.
 
-    ``package`` is its project if a file has several. ``default``: it is installed unless deselected.
+    ``package`` is its project if a file has several. ``default``: it is installed unless deselected. ``apart``: the project
+    declares a conflict between it and itself, so that it is only installed by whoever asks for it, if at all.
     """
 
     kind: str
     name: str
     package: str | None = None
     default: bool = False
+    apart: bool = False
 
     @property
     def label(self) -> str:
@@ -65,6 +67,18 @@ class Choice:
 def key_of_choice(choice: Choice) -> str:
     """What identifies an extra or a group in its own project: ``extra vllm``."""
     return f"{choice.kind} {normalized(choice.name)}"
+
+
+def set_apart(choices: Iterable[Choice], numbers: Collection[int]) -> tuple[Choice, ...]:
+    """The choices, those with these numbers as conflicting with their own project."""
+    return tuple(replace(each, apart=True) if at in numbers else each for at, each in enumerate(choices))
+
+
+def notes_on_apart(choices: Iterable[Choice]) -> Iterator[str]:
+    """The remark on what is not checked because it conflicts with its own project."""
+    labels = [each.label for each in choices if each.apart]
+    if labels:
+        yield f"in conflict with the project itself, and only checked if requested: {', '.join(labels)}"
 
 
 @record(frozen=True)

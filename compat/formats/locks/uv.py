@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compat.errors import InputError
-from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, notes_on_apart, set_apart
 from compat.formats.locks.uv_text import tables_of
 from compat.formats.registry import Commands, ProjectLock, Relocking
 from compat.model import Distribution, Source, normalized
@@ -111,11 +111,20 @@ class _Graph:
         groups = self.document.get("conflicts", [])
         if not isinstance(groups, list):
             raise InputError("expected conflicts to be a list", self.path)
-        numbers = [map(self._number, _tables(group, "conflicts", self.path)) for group in groups]
-        conflicts = [tuple(number for number in group if number is not None) for group in numbers]
+        conflicts, apart = [], set[int]()
+        for group in groups:
+            members = [
+                (self._number(each), "extra" in each or "group" in each) for each in _tables(group, "conflicts", self.path)
+            ]
+            known = tuple(number for number, _ in members if number is not None)
+            if (None, False) in members:  # the project itself, which is no choice where it is the only one
+                apart.update(known)
+            elif len(known) > 1:
+                conflicts.append(known)
+        choices = set_apart(self.choices, apart)
         return Listing(
-            file=self.path, kind="uv.lock", entries=tuple(self.entries), edges=tuple(self.edges), choices=tuple(self.choices),
-            conflicts=tuple(group for group in conflicts if len(group) > 1),
+            file=self.path, kind="uv.lock", entries=tuple(self.entries), edges=tuple(self.edges), choices=choices,
+            conflicts=tuple(conflicts), notes=tuple(notes_on_apart(choices)),
             requires_python=requires if isinstance(requires, str) else None,
             environments=tuple(_strings(markers, "resolution-markers", self.path)), complete=True,
             overridden=tuple(self._overridden()),

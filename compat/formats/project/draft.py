@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from compat.errors import InputError, printable
 from compat.formats.edit.changes import Statement
-from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries
+from compat.formats.listing import ROOT, Choice, Edge, Entry, Listing, check_entries, notes_on_apart, set_apart
 from compat.formats.locks.tables import Table, index_source, path_source, vcs_source_at
 from compat.formats.requirements.lines import apply_constraints, apply_override, of_others
 from compat.formats.requirements.requirement import direct_url, mark_source_build, parse_requirement, source_of_url
@@ -22,6 +22,9 @@ from compat.syntax.toml import Places, Slot
 _THIS = Source("directory", {"path": "."})
 _MOST_SOURCES = 100
 """Sources of one distribution; real lists have three."""
+
+_PROJECT = -1
+"""In a conflict: the project itself, instead of one of its extras or groups."""
 
 
 class Draft:
@@ -146,9 +149,12 @@ class Draft:
             for parent, child, marker, choice in self._edges
         )
         always = [entries[number] for number in _always(edges) if ROOT < number < len(entries)]
+        conflicts, apart = self.uv.conflicts()
+        choices = set_apart(self.choices, apart)
+        notes = (*self.notes, *notes_on_apart(choices))
         return Listing(
-            self.path, kind, entries, edges, tuple(self.choices), self.uv.conflicts(), requires_python=self.requires_python,
-            environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(self.notes))),
+            self.path, kind, entries, edges, choices, conflicts, requires_python=self.requires_python,
+            environments=self.uv.environments(), notes=tuple(map(printable, dict.fromkeys(notes))),
             elsewhere=tuple(map(printable, self.elsewhere)),
             overridden=tuple(dict.fromkeys(each.found.name for each in self.uv.overrides)),
             constraints=of_others(always, [Entry(each.found, each.line, each.file) for each in self.uv.constraints]),
@@ -291,24 +297,32 @@ class UvSettings:
             return replace(entry, distribution=replace(asked, version=None, specifier=None, source=None))
         return apply_override(entry, override.found, place)
 
-    def conflicts(self) -> tuple[tuple[int, ...], ...]:
-        """Return the sets of choices that cannot be combined, by number; those of other projects are left out."""
+    def conflicts(self) -> tuple[tuple[tuple[int, ...], ...], set[int]]:
+        """Return the sets of choices that cannot be combined, by number, and those that conflict with the project itself.
+
+        Those of other projects are left out.
+        """
         value = self._table.content.get("conflicts", [])
         if not isinstance(value, list):
             raise self._table.expected("conflicts", "a list of lists")
         numbers = {(choice.kind, normalized(choice.name)): number for number, choice in enumerate(self._draft.choices)}
-        found = []
+        found, apart = [], set[int]()
         for each in value:
             if not isinstance(each, list) or not all(isinstance(item, dict) for item in each):
                 raise self._table.wrong("conflicts: expected a list of lists of tables")
             members = [self._member(Table(item, self._draft.path, None, "tool.uv.conflicts"), numbers) for item in each]
-            known = tuple(number for number in members if number is not None)
-            if len(known) == len(members) > 1:
+            known = tuple(number for number in members if number is not None and number != _PROJECT)
+            if _PROJECT in members:
+                apart.update(known)
+            elif len(known) == len(members) > 1:
                 found.append(known)
-        return tuple(found)
+        return tuple(found), apart
 
     def _member(self, item: Table, numbers: dict[tuple[str, str], int]) -> int | None:
+        """The choice that a member of a conflict names, or the project itself; ``None`` for one of another project."""
         package, extra, group = item.text("package"), item.text("extra"), item.text("group")
         if package is not None and normalized(package) != self._draft.project:
             return None
+        if package is not None and extra is None and group is None:
+            return _PROJECT
         return numbers.get(("extra", normalized(extra)) if extra is not None else ("group", normalized(group or "")))

@@ -150,6 +150,14 @@ def test_git_addresses() -> None:
     }  # fmt: skip
 
 
+def test_what_conflicts_with_the_project_itself_is_set_apart() -> None:
+    text = FORKED.replace('{ package = "mine", extra = "new" }', '{ package = "mine" }')
+    listing = read(text)
+    assert listing.conflicts == ()
+    assert [choice.label for choice in listing.choices if choice.apart] == ["extra old"]
+    assert listing.notes == ("in conflict with the project itself, and only checked if requested: extra old",)
+
+
 def test_members_of_a_workspace_are_choices() -> None:
     text = FORKED.replace(
         'requires-python = ">=3.10"', 'requires-python = ">=3.10"\n\n[manifest]\nmembers = ["mine", "torch"]', 1

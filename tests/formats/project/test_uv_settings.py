@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compat.checks.choices import EVERY_CHOICE, Requested, choice_sets, unconflicted_pairs
 from compat.errors import InputError
 from compat.formats.listing import Listing
 from compat.formats.project.pyproject import Pyproject
@@ -126,6 +127,24 @@ def test_conflicts_name_choices_of_this_project() -> None:
         ["extra a", "group g"],
         ["extra a", "extra b"],
     ]
+
+
+def test_what_conflicts_with_the_project_itself_is_only_checked_if_requested() -> None:
+    listing = read(
+        "",
+        "[project.optional-dependencies]\na = []\nb = []\nc = []\n[dependency-groups]\ng = []\n[tool.uv]\n"
+        'conflicts = [[{package = "own"}, {extra = "a"}], [{package = "own"}, {group = "g"}]]\n',
+    )
+    assert listing.conflicts == ()
+    assert [choice.label for choice in listing.choices if choice.apart] == ["extra a", "group g"]
+    assert listing.notes == ("in conflict with the project itself, and only checked if requested: extra a, group g",)
+    sets = {
+        each.label: {listing.choices[number].label for number in each.numbers} for each in choice_sets(listing, Requested())
+    }
+    assert sets == {"": set(), "extra b": {"extra b"}, "extra c": {"extra c"}, EVERY_CHOICE: {"extra b", "extra c"}}
+    assert unconflicted_pairs(listing, Requested()) == [(1, 2)]
+    (asked,) = choice_sets(listing, Requested(extras=("a",)))
+    assert asked.numbers == {0}
 
 
 @pytest.mark.parametrize(("given", "expected"), [("\"os_name == 'nt'\"", ("os_name == 'nt'",)), ('["a", "b"]', ("a", "b"))])
