@@ -4,6 +4,7 @@ releases lack.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -290,13 +291,27 @@ def _of_consumer(
     needed = rows.bits({name: [each.version for each in known[name]] for name in packages})
     by_version = {version: version for version in rows.versions(consumer)}
     mine = {release.version: by_version.get(_public(release), "") for release in known[consumer]}
+    unread = {name: dict(_unread(known[name], rows.versions(name))) for name in packages}
     for versions, row in rows.all_of(consumer, tier="E1", needed=needed):
         if row.package not in known or not asked.issuperset(row.asks):
             continue
         here = frozenset(version for version, public in mine.items() if public in versions)
-        there = frozenset(release.version for release in known[row.package] if _public(release) in row.bad)
+        bad = {release.version for release in known[row.package] if _public(release) in row.bad}
+        there = bad | {version for version, near in unread[row.package].items() if near.issubset(row.bad)} if bad else bad
         if here and there:
-            yield Forbidden(((consumer, here), (row.package, there)), _statement(row, len(here)), ERRORS)
+            yield Forbidden(((consumer, here), (row.package, frozenset(there))), _statement(row, len(here)), ERRORS)
+
+
+def _unread(releases: Iterable[Release], read: tuple[str, ...]) -> Iterator[tuple[str, frozenset[str]]]:
+    """The releases whose source was not read, each with the ones before and after it that were: it is taken to lack what both
+    lack, so that no plan moves to a release only because nothing is known of it."""
+    there = frozenset(read)
+    unread = [release for release in releases if release.public not in there]
+    keys = [key_of(each) for each in read] if unread else []
+    for release in unread:
+        at = bisect(keys, key_of(_public(release)))
+        if at:
+            yield release.version, frozenset(read[at - 1 : at + 1])
 
 
 def _statement(row: Row, releases: int) -> Statement:

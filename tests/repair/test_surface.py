@@ -54,3 +54,19 @@ def test_the_reason_names_the_release_of_the_plan() -> None:
     said = found.statement.about({"peft": "0.15.1", "accelerate": "0.26.0"})
     assert said.startswith("peft 0.15.1 imports accelerate")
     assert ".py:" not in said
+
+
+def test_a_release_that_was_not_read_lacks_what_the_last_one_that_was_lacks() -> None:
+    """No plan moves there because nothing is known of it; before the first release that was read, nothing is taken for granted."""
+    read = rows.open_rows_once()
+    assert read is not None
+    newest = read.versions("transformers")[-1]
+    known = _known(**{"auto-gptq": ("0.7.1",), "transformers": ("0.1", "4.46.3", newest, "99.0")})
+    (found,) = [each for each in forbidden_by_source(Environment(), known) if "no_init_weights" in each.statement.text]
+    assert found.together == (("auto-gptq", frozenset({"0.7.1"})), ("transformers", frozenset({newest, "99.0"})))
+
+
+def test_a_release_between_two_that_were_read_may_have_what_one_of_them_has() -> None:
+    known = _known(peft=("0.15.0",), accelerate=("0.26.0", "0.31.0.post9", "0.32.0"))
+    (found,) = forbidden_by_source(Environment(), known)
+    assert found.together[1] == ("accelerate", frozenset({"0.26.0"}))
