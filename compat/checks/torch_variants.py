@@ -11,6 +11,7 @@ from __future__ import annotations
 from compat.checks.fix_commands import by_pip
 from compat.checks.torch_build import INDEX, OWN_BUILDS, Stack, device_name, name_and_code, public_version, torch_for
 from compat.model import Distribution, Finding, Fix
+from compat.tables.builds import open_code_tables
 from compat.tables.linked import series_of
 from compat.versions import contains, key_of, ranges_of
 
@@ -48,6 +49,17 @@ def is_of_channel(copy: Distribution) -> bool:
         return False
     channel, build = str(copy.source.details.get("channel") or ""), str(copy.source.details.get("build") or "")
     return build.startswith("py3.") if build and "*" not in build else channel.rpartition("/")[2] == CHANNEL
+
+
+def newest_in_channel(copy: Distribution) -> str | None:
+    """The last release of torch in conda's channel, which ended, that a range admits; ``None`` for anything else."""
+    if copy.name != "torch" or copy.version is not None or not is_of_channel(copy):
+        return None
+    try:
+        admitted = ranges_of(copy.specifier or "")
+    except ValueError:
+        return None
+    return max((each for each in open_code_tables().conda if contains(admitted, key_of(each))), key=key_of, default=None)
 
 
 def _cuda_of(copy: Distribution, stack: Stack) -> str | None:

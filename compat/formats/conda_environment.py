@@ -238,7 +238,7 @@ class _Editor:
         self._indexes: list[tuple[str, tuple[int, int]]] = []
         for package in file.packages:
             item, spec = package.item, package.spec
-            found = stated_distribution(spec, {}, None if spec.version else spec.specifier)
+            found = stated_distribution(spec, {}, spec.specifier)
             place = _Place(item, str(item.content))
             self.statements.append(Statement(found, file.path, item.line, place=place))
         for each in statements_of(file.path, file.pip_text, file.pip_numbers):

@@ -308,9 +308,10 @@ class Planner:
     def _refused(self, left: tuple[Finding, ...]) -> str:
         """Why a plan that leaves these errors is refused, else "": it must reduce their number or satisfy a requirement."""
         current = self.problem.current
+        asked = () if current or self.errors else self.problem.asked  # what conda resolves is no reason to pin the rest
         wished = any(
             need.name not in self.problem.given and (need.name not in current or not current[need.name].meets(need.specifier))
-            for need in (*self.problem.keep, *(() if current else self.problem.asked))
+            for need in (*self.problem.keep, *asked)
         )
         if len(left) < len(self.errors) or (wished and (len(left) == len(self.errors) or not current)):
             return ""

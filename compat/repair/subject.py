@@ -11,6 +11,7 @@ from compat.checks.choices import EVERY_CHOICE, Requested, excluded_by
 from compat.checks.contexts import Contexts, Platform
 from compat.checks.selections import judged_listing
 from compat.checks.torch_build import replaced_image_of
+from compat.checks.torch_variants import newest_in_channel
 from compat.errors import InputError
 from compat.formats.listing import ROOT, Listing, key_of_choice
 from compat.formats.registry import FORMATS, read_content, read_listings
@@ -270,6 +271,8 @@ def _once(copies: Iterable[Distribution]) -> Iterable[Distribution]:
 
 def _plain(copy: Distribution) -> Distribution:
     copy = comparable(copy)
+    newest = newest_in_channel(copy)
+    copy = replace(copy, version=newest, specifier=None) if newest else copy
     return replace(copy, marker=None) if copy.marker else copy
 
 

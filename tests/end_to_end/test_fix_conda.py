@@ -28,6 +28,37 @@ def test_torch_of_a_channel_that_ended_comes_from_another(fix: Run, index: Index
     assert file.read_text() == "\n".join([*lines[:3], *new, "  - pip:", "    - accelerate==1.6.0", ""])
 
 
+def test_a_range_for_a_channel_that_ended_gives_way_to_another_channel(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """What conda takes from there is its last release, and nothing else in the file is pinned for that."""
+    index.add("torch", {"2.5.1": release("2024-10-29"), "2.8.0": release("2025-08-06")})
+    index.add("tool", {"1.0": release("2025-01-01")})
+    lines = ["channels: [conda-forge, nvidia]", "dependencies:", "  - python=3.11", "  - pytorch::pytorch>=2.0"]
+    rest = ["  - transformers", "  - pip:", "    - tool", ""]
+    file = tmp_path / "environment.yml"
+    file.write_text("\n".join([*lines, "  - pytorch::pytorch-cuda=11.8  # [linux]", *rest]))
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert file.read_text() == "\n".join([*lines[:3], "  - conda-forge::pytorch=2.8.0=cuda*", *rest])
+
+
+def test_what_pip_installs_is_not_pinned_without_a_fix(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """No release is good: that the file leaves the rest open is no reason for a plan."""
+    index.add("torch", {"2.5.1": release("2024-10-29")})
+    index.add("tool", {"1.0": release("2025-01-01")})
+    lines = [
+        "channels: [nvidia]",
+        "dependencies:",
+        "  - python=3.11",
+        "  - pytorch::pytorch>=2.0",
+        "  - pytorch::pytorch-cuda=11.8",
+    ]
+    (tmp_path / "environment.yml").write_text("\n".join([*lines, "  - transformers", "  - pip:", "    - tool", ""]))
+    done = fix(url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "No plan is proposed: no set of releases reduces the number of errors" in done.stdout
+    assert "tool" not in done.stdout
+
+
 @pytest.mark.parametrize("channels", ["[pytorch]", "[conda-forge, pytorch]"])
 def test_every_build_pinned_leaves_nothing_to_edit(fix: Run, index: IndexServer, tmp_path: Path, channels: str) -> None:
     """By its name, the build is that of the channel pytorch, whichever comes first; nor do older releases of others help."""
@@ -120,14 +151,23 @@ def test_a_package_of_conda_moves_if_another_needs_it(fix: Run, index: IndexServ
     assert (tmp_path / "environment.yml").read_text() == f"{head}  - transformers=4.57.1\n  - tokenizers=0.22.1\n"
 
 
-def test_a_range_of_conda_is_left_with_what_to_do(fix: Run, index: IndexServer, tmp_path: Path) -> None:
-    """Its release is not known, and it is not a package that is missing."""
+def test_a_prefix_of_conda_gives_way_to_another_channel(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """``=2.5`` is the last of its patch releases in the channel."""
     index.add("torch", {"1.12.1": release("2022-08-05"), "2.8.0": release("2025-08-06")})
-    text = "channels: [pytorch]\ndependencies:\n  - python=3.11\n  - pytorch=2.5\n  - pytorch-cuda=12.4\n"
+    head = "channels: [pytorch]\ndependencies:\n  - python=3.11\n"
+    (tmp_path / "environment.yml").write_text(head + "  - pytorch=2.5\n  - pytorch-cuda=12.4\n")
+    done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "environment.yml").read_text() == head + "  - conda-forge::pytorch=2.8.0=cuda*\n"
+
+
+def test_a_range_of_another_channel_stays(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """Neither its releases nor its builds are known."""
+    index.add("torch", {"1.12.1": release("2022-08-05"), "2.8.0": release("2025-08-06")})
+    text = "channels: [mirror]\ndependencies:\n  - python=3.11\n  - pytorch=2.5\n  - pytorch-cuda=12.4\n"
     (tmp_path / "environment.yml").write_text(text)
     done = fix("--write", url=index.url, subject=["environment.yml"], job=("--gpu", "B200"))
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert 'conda install --override-channels -c conda-forge "pytorch-gpu>=2.8.0"' in done.stdout
+    assert "Nothing to fix" in done.stdout
     assert (tmp_path / "environment.yml").read_text() == text
 
 

@@ -228,7 +228,8 @@ def _matching(pins: list[Statement[Place]], change: Change) -> list[Statement[Pl
     if before is not None:
         same_build = [each for each in pins if each.found.version == before]
         same_release = [each for each in pins if each.found.version and key_of(each.found.version) == key_of(before)]
-        if found := same_build or same_release or [each for each in pins if each.found.version is None]:
+        prefixes = [each for each in pins if each.found.specifier and admits(each.found.specifier, before)]  # conda's ``=2.5``
+        if found := same_build or same_release or prefixes or [each for each in pins if each.found.version is None]:
             return found
         if pins and not all(each.found.version == change.after for each in pins):
             lines = ", ".join(f"{each.found.version} on line {each.line}" for each in pins)
