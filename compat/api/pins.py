@@ -11,6 +11,7 @@ from compat.formats.registry import read_content
 from compat.formats.specifiers import raised
 from compat.model import Finding
 from compat.records import replace
+from compat.repair.inputs import UNBUILT
 from compat.repair.plan import Plan, cost_of
 from compat.repair.planner import Planner
 from compat.repair.target import satisfies
@@ -208,12 +209,14 @@ def _locked_versions(case: Case) -> dict[str, str]:
 def drifted(case: Case, plan: Plan, after: Case, new: Iterable[Finding], planner: Planner) -> tuple[Change, ...]:
     """Pins, or upper bounds, of the plan's own releases, where errors of the edited file are only about others that uv chooses.
 
-    A range may admit releases of years, and uv may go back through all of them for what the plan has pinned.
+    A range may admit releases of years, and uv may go back through all of them for what the plan has pinned. One without a
+    wheel, to which it went back before, is not kept: it would be compiled, and nothing is known of it.
     """
     if case.whole or not after.resolves or after.selection != case.selection:
         return ()
     there, now = _versions(case), _versions(after)
     named = {each.name for each in plan.changes if each.name not in plan.along}
+    named |= {copy.name for copy in case.environment.distributions or () if copy.source == UNBUILT}
     whys = {name: f"{each.title} ({each.rule})" for each in reversed(tuple(new)) for name in each.packages}
     found = {name: plan.chosen[name] for name in whys if name in plan.chosen and name not in named}
     moved = [name for name, each in found.items() if each.source is None and now.get(name, each.version) != each.version]

@@ -34,6 +34,26 @@ def test_an_open_range_is_limited_where_an_installer_would_take_a_release_with_a
     assert 'undo      uv pip install "beta==3.0"\n' in done.stdout
 
 
+def test_a_release_without_a_wheel_to_which_uv_went_back_is_not_kept(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """gamma 1.1 would be compiled; that it is taken today is no reason to leave out the releases with wheels."""
+    index.add(
+        "gamma",
+        {"1.1": release("2025-03-01", wheel=False), "1.2": release("2025-04-01", "beta<3"), "2.0": release("2025-05-01")},
+    )
+    index.add("beta", {"2.0": release("2025-01-01"), "3.0": release("2025-03-01")})
+    rules = "".join(
+        RULE.format(name=name, severity="error", packages=packages, hit=hit, clear=clear, fix=f"[[rule.fix]]\n{fixed}")
+        for name, packages, hit, clear, fixed in (
+            ("bad-beta", 'beta = ">=3"', 'beta = "3.0"', 'beta = "2.0"', 'downgrade = { beta = "<3" }'),
+            ("bad-gamma", 'gamma = "==1.2"', 'gamma = "1.2"', 'gamma = "2.0"', 'upgrade = { gamma = ">=2" }'),
+        )
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("beta\ngamma<2\n")
+    done = fix("--write", *own(tmp_path, rules), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "requirements.txt").read_text().splitlines() == ["beta<3", "gamma<3"]
+
+
 def test_a_range_is_not_left_for_a_release_from_years_before(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     """It has no requirements, and thus no conflict; the one after it would, but the project never worked with it."""
     index.add("composer", {"0.3": release("2022-01-01"), "0.30": release("2025-03-01", "torch<2.6.1")})
