@@ -6,7 +6,7 @@ Each is planned for in the file as it is edited for those before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 from time import monotonic
 
@@ -76,7 +76,14 @@ def _one_after_another(runs: Sequence[Callable[[], Repair]]) -> list[Repair]:
                 found.append(each)
         if edits == before:
             break
+    last = max((number for number, each in enumerate(found) if each.written.edits), default=None)
+    if last is not None:  # what was planned again for one may not know what was edited for another since
+        found[last] = _with_edits(found[last], edits)
     return found
+
+
+def _with_edits(found: Repair, edits: Mapping[str, Edit]) -> Repair:
+    return replace(found, written=replace(found.written, edits=tuple(edits.values())))
 
 
 _MOST_APART = 8
@@ -137,7 +144,8 @@ def _together(first: Repair, again: Repair) -> Repair:
     """The repair of an environment and what was planned for it again after the edits for others."""
     if again.plan.stands:
         plan = joined(replace(first.plan, left=()), again.plan) if first.plan.stands else again.plan
-        return Repair(again.case, (*first.errors, *_new(again, first)), plan, again.written)
+        edits = merged(merged({}, first.written.edits), again.written.edits)
+        return _with_edits(Repair(again.case, (*first.errors, *_new(again, first)), plan, again.written), edits)
     if first.plan.stands and again.errors:
         errors = (*first.errors, *_new(again, first))
         return replace(first, errors=errors, plan=replace(first.plan, left=again.errors))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from compat.api.case import Case
 from compat.checks import python_range
-from compat.checks.choices import Requested
+from compat.checks.choices import Requested, in_project
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.files import Edit, as_if_written
@@ -32,7 +32,7 @@ def unserved_pythons(case: Case, edits: Iterable[Edit], index: Index) -> tuple[F
         pins = {(copy.name, copy.version) for copy in copies if copy.version is not None and not of_no_index(copy)}
         read = index.files_of_pins(pins) if pins else {}
         pythons = {pin: text for pin, files in read.items() if (text := _python_of(files or ())) is not None}
-        return python_range.judge(listing, case.asked_choices or Requested(), pythons)
+        return python_range.judge(listing, in_project(case.asked_choices or Requested(), listing), pythons)
 
 
 def without_pythons(found: Iterable[Finding]) -> tuple[Change, Edit] | None:

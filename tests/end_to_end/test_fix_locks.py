@@ -367,3 +367,39 @@ def test_what_the_project_of_a_poetry_lock_states_is_direct(fix: Run, tmp_path: 
     with IndexServer(packages) as server:
         done = fix("--format", "json", *own(tmp_path, rule), url=server.url, job=CLEAN, subject=("poetry.lock",))
     assert planned(done) == {"beta": ("4.0", "3.0")}, done.stdout + done.stderr
+
+
+def test_what_extras_that_exclude_each_other_need_is_added_once(fix: Run, tmp_path: Path) -> None:
+    """The lock of a workspace names its extras with their project, and stays: what was added for it is found again."""
+    packages = {
+        **PACKAGES, "helper": {"1.0": release("2025-01-01"), "1.1": release("2025-02-01")},
+        "engine": {"1.0": release("2025-01-01", "helper")}, "server": {"1.0": release("2025-01-01", "plugin")},
+        "plugin": {"1.0": release("2025-01-01"), "1.1": release("2025-02-01")},
+        "built": {"1.0": release("2025-01-01", wheel=False, dynamic=["Requires-Dist"])},
+    }  # fmt: skip
+    member = '[project]\nname = "{0}"\nversion = "1"\nrequires-python = ">=3.10"\ndependencies = ["{1}"]\n'
+    root = (
+        member.format("mine", "other") + '[project.optional-dependencies]\none = ["engine"]\ntwo = ["server"]\n'
+        '[tool.uv]\nconflicts = [[{{ extra = "one" }}, {{ extra = "two" }}]]\nconstraint-dependencies = ["helper<1.1", "plugin<1.1"]\n'
+        '[tool.uv.workspace]\nmembers = ["other"]\n[tool.uv.sources]\nother = {{ workspace = true }}\n'
+        '[[tool.uv.index]]\nurl = "{url}"\ndefault = true\n'
+    )  # fmt: skip
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "pyproject.toml").write_text(member.format("other", "trl==0.18.0"))
+    with IndexServer(packages) as server:
+        text, before = locked(tmp_path, root.format(url=server.url))
+        loose = text.replace('constraint-dependencies = ["helper<1.1", "plugin<1.1"]\n', "").replace(
+            '["other"]', '["other", "built"]', 1
+        )
+        (tmp_path / "pyproject.toml").write_text(loose)
+        bad = [
+            RULE.format(name=f"bad-{name}", severity="error", packages=f'{name} = "<1.1"', hit=f'{name} = "1.0"',
+                        clear=f'{name} = "1.1"', fix=f'[[rule.fix]]\nupgrade = {{ {name} = ">=1.1" }}')
+            for name in ("helper", "plugin")
+        ]  # fmt: skip
+        done = fix("--write", *own(tmp_path, *bad), url=server.url, job=CLEAN, subject=("uv.lock",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "uv.lock: not updated: uv would have to build built==1.0" in done.stderr
+    expected = loose.replace('["engine"]', '["engine", "helper==1.1"]').replace('["server"]', '["server", "plugin==1.1"]')
+    assert (tmp_path / "pyproject.toml").read_text() == expected
+    assert (tmp_path / "uv.lock").read_text() == before

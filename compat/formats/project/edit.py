@@ -168,8 +168,10 @@ class Project:
         self._append(header, key, change.name if by_source else requirement_for(change), change.reason)
 
     def _append(self, header: str, key: str, text: str, reason: str) -> None:
-        """Add a string to an array, which is created if it is missing."""
+        """Add a string to an array, which is created if it is missing; one that is there already stays as it is."""
         array = self.file.table(*filter(None, header.split(".")), key)
+        if array is not None and text in map(str, array):
+            return
         if array is not None:
             append(array, text, reason)
         elif header:
