@@ -11,7 +11,7 @@ from compat.checks import named_devices
 from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
-from compat.rules.evaluate import content_of, fix_of, severity_of, verdict_of
+from compat.rules.evaluate import content_of, fix_of, verdict_of
 from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import (
@@ -201,11 +201,8 @@ def _fixes(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
                 facts = Facts(changed)
                 if verdict_of(rule, facts).word == "hit":
                     yield f"{said} does not fix what the rule describes"
-                yield from (
-                    f"{said} triggers rule {other.id}"
-                    for other in rivals
-                    if severity_of(other, facts) == "error" and verdict_of(other, facts).word == "hit"
-                )
+                # an error that is a warning as long as the job is unknown is one for those who follow the fix
+                yield from (f"{said} triggers rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
 
 
 def _left_alone(rule: Rule) -> Iterator[str]:

@@ -71,6 +71,18 @@ def test_a_fix_that_leads_into_another_rule(specifier: str) -> None:
     assert any("triggers rule other" in message for message in found) == condemned
 
 
+def test_a_fix_that_leads_into_an_error_for_some_jobs() -> None:
+    """A presumed task makes the finding a warning; for the job that trains it is an error."""
+    other = {
+        **copy.deepcopy(OTHER),
+        "presumed_severity": "warning",
+        "presume": {"task": "sft"},
+        "unless": [{"task": ["serve"]}],
+    }
+    (message,) = messages(changed(fix=[{"upgrade": {"transformers": "==4.51.0"}}]), other)
+    assert "triggers rule other" in message
+
+
 def test_a_fix_may_rest_on_the_other_conditions_of_a_rule() -> None:
     """Launched otherwise, releases that another rule condemns under plain python are fine."""
     assert messages(changed(fix=[{"launch": "torchrun SCRIPT"}]), OTHER) == []
