@@ -7,9 +7,10 @@ The index is the one that uv's or pip's configuration names, else uv's default o
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -135,10 +136,11 @@ class Index:
     def _pkg_info(self, sdist: DistributionPackage) -> str:
         def read() -> str:
             with self._opened(sdist) as archive:
-                member = min((each for each in archive if each.name.endswith("/PKG-INFO")), key=lambda each: len(each.name))
-                file = archive.extractfile(member)
-                assert file is not None
-                return file.read().decode("utf-8", "replace")
+                found = [each for each in archive if each.name.endswith(("/PKG-INFO", ".egg-info/requires.txt"))]
+                text = _text_in(archive, [each for each in found if each.name.endswith("/PKG-INFO")])
+                if _REQUIRES.search(text):
+                    return text
+                return required(_text_in(archive, [each for each in found if each.name.endswith(".txt")])) + text
 
         return self.tried(read, sdist.filename)
 
@@ -174,6 +176,34 @@ class Index:
                     raise UnreadableError(f"{name}: {type(problem).__name__}") from None
                 time.sleep(2**attempt)
         raise AssertionError
+
+
+_REQUIRES = re.compile(r"^Requires-Dist:", re.MULTILINE)
+
+
+def _text_in(archive: tarfile.TarFile, members: Iterable[tarfile.TarInfo]) -> str:
+    """Return the text of the member with the shortest name; empty if there is none."""
+    member = min(members, key=lambda each: len(each.name), default=None)
+    file = None if member is None else archive.extractfile(member)
+    return "" if file is None else file.read().decode("utf-8", "replace")
+
+
+def required(text: str) -> str:
+    """Return ``requires.txt`` of setuptools as lines of metadata: older releases of it leave them out of ``PKG-INFO``.
+
+    A section is ``[extra]``, ``[:marker]`` or ``[extra:marker]``.
+    """
+    made, condition = [], ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith("["):
+            extra, _, marker = line.strip("[]").partition(":")
+            parts = (*((f"({marker})",) if marker else ()), *((f'extra == "{extra}"',) if extra else ()))
+            condition = " and ".join(parts)
+            continue
+        requirement, _, own = line.partition(";")
+        joined = " and ".join(each for each in (f"({own.strip()})" if own and condition else own.strip(), condition) if each)
+        made.append(f"Requires-Dist: {requirement.strip()}{' ; ' + joined if joined else ''}\n")
+    return "".join(made)
 
 
 def _client() -> PyPISimple:

@@ -64,3 +64,15 @@ def test_every_row_that_ships_says_how_it_is_known(path: Path) -> None:
     columns = tuple(path.read_text(encoding="utf-8").splitlines()[0].split(","))
     key = tuple(each for each in columns if each not in ("known", "source", "date"))
     assert load(path, columns, key)
+
+
+def test_requirements_of_source_distributions_without_them_in_their_metadata() -> None:
+    index = pytest.importorskip("scripts.refresh.index", reason="needs the extra 'maintain'")
+    text = 'torch\npydantic<2 ; extra == "x"\n\n[:python_version < "3.8"]\ndataclasses\n\n[dev:os_name == "nt"]\npytest>=8\n\n[all]\nb; c\n'
+    assert index.required(text).splitlines() == [
+        "Requires-Dist: torch",
+        'Requires-Dist: pydantic<2 ; extra == "x"',
+        'Requires-Dist: dataclasses ; (python_version < "3.8")',
+        'Requires-Dist: pytest>=8 ; (os_name == "nt") and extra == "dev"',
+        'Requires-Dist: b ; (c) and extra == "all"',
+    ]
