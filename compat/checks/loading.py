@@ -17,6 +17,7 @@ from compat.checks.torch_build import (
 from compat.model import Distribution, Finding, Fix, of_no_index
 from compat.records import replace
 from compat.rules.rule import OFFLINE_TRAINING, kinds_of
+from compat.tables.declared import open_declared
 from compat.tables.linked import Linked, LinkedTable, NumpyAbi, open_numpy_abi, series_of
 from compat.versions import key_of
 
@@ -63,6 +64,8 @@ def judge(stack: Stack, table: LinkedTable, seen: frozenset[str]) -> Iterator[Fi
         known = environment.os in (None, "linux")
         linked = table.release(copy.name, public, stack.flavour.numbered) if known else None
         found = [] if label else [*_cuda(stack, copy, linked, table), *_for_gpus(stack, copy, linked)]
+        if linked is not None and not label and not found:
+            found = list(_cudnn(stack, copy, linked, table))
         if linked is not None and environment.machine in (None, "x86_64"):
             # a build for another CUDA, which its label names, is compiled for the same torch
             found += [*(() if label else _glibc(stack, copy, linked, table)), *_symbols(stack, copy, linked, table)]
@@ -137,6 +140,64 @@ def _cuda(stack: Stack, copy: Distribution, linked: Linked | None, table: Linked
         evidence=("https://docs.vllm.ai/en/latest/getting_started/installation/gpu.html",),
         here=f"{name} {copy.version}, torch {stack.torch.version}",
     )
+
+
+_CUDNN = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11")
+
+
+def _cudnn(stack: Stack, copy: Distribution, linked: Linked, table: LinkedTable) -> Iterator[Finding]:
+    """A wheel that loads the cuDNN of another major release than the one that torch installs, which may be on the system."""
+    needed, here = linked.cudnn(), _cudnn_of(stack)
+    if None in (needed, here) or needed == here or stack.facts.environment.accelerators == ():
+        return
+    fits = f"cuDNN {here}"
+    yield Finding(
+        rule=f"build-{copy.name}-cudnn",
+        origin="build",
+        verdict="possible",
+        title=f"{copy.name} {copy.version} needs cuDNN {needed}, but torch comes with cuDNN {here}",
+        why=f"Its CUDA library loads libcudnn.so.{needed}, which neither the wheel nor this torch has: cannot open shared "
+        "object file.",
+        packages={copy.name: copy.version, "torch": None if stack.torch is None else stack.torch.version},
+        facts=("build",),
+        missing=("build",),
+        unknown=(f"build.{copy.name}",),
+        fixes=(
+            *_release(copy, linked, table, lambda each: each.cudnn() == here and each.cuda() == linked.cuda(), fits),
+            *_torch_with(stack, needed),
+        ),
+        evidence=("https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements",),
+        here=f"{copy.name} {copy.version}, cuDNN {here}",
+    )
+
+
+def _cudnn_of(stack: Stack) -> str | None:
+    """The major release of the cuDNN that is listed, else of the one that this torch requires."""
+    copies = [each for each in map(stack.one, _CUDNN) if each is not None]
+    if copies:
+        found = {str(major_version(each.version or "")) for each in copies}
+        return found.pop() if len(found) == 1 else None
+    torch = stack.torch
+    return None if torch is None or own_build(torch) or not stack.flavour.numbered else _cudnn_required(torch.version or "")
+
+
+def _cudnn_required(torch: str) -> str | None:
+    """The major release of the cuDNN that a release of torch pins for Linux."""
+    package = open_declared().package("torch")
+    place = None if package is None else package.place(torch)
+    if package is None or place is None:
+        return None
+    pins = [row[0] for name in _CUDNN for row in package.requirements(place, name)]
+    return next((str(major_version(pin[2:])) for pin in pins if pin.startswith("==")), None)
+
+
+def _torch_with(stack: Stack, cudnn: str | None) -> Iterator[Fix]:
+    """The first later release of torch with a cuDNN."""
+    known, here = open_declared().package("torch"), key_of(stack.release or "0")
+    later = () if known is None else (each for each in known.versions if key_of(each) > here)
+    first = next((each for each in later if _cudnn_required(each) == cudnn), None)
+    if first is not None:
+        yield upgrade_to("torch", first, f"the first release with cuDNN {cudnn}")
 
 
 def only_trains(stack: Stack) -> bool:

@@ -44,6 +44,10 @@ class Linked:
         found = {each.split(".")[2] for each in self.needs if each.startswith(("libcudart.so.", "libcublas.so."))}
         return found.pop() if len(found) == 1 else None
 
+    def cudnn(self) -> str | None:
+        """The major release of cuDNN that it needs; ``None`` if it needs none."""
+        return next((each.rpartition(".")[2] for each in self.needs if each.startswith("libcudnn.so.")), None)
+
     def least(self, what: str) -> str | None:
         """The newest version of GLIBC, GLIBCXX or CXXABI that it asks for (``2.28``)."""
         return next((each[len(what) + 1 :] for each in self.versions if each.startswith(f"{what}_")), None)

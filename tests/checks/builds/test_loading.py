@@ -156,3 +156,22 @@ def test_a_package_without_torch_needs_the_cuda_that_its_wheel_is_linked_to(
 def test_the_way_out_of_another_cuda_is_the_release_for_the_toolkit() -> None:
     finding = found("onnxruntime-gpu==1.16", cuda_toolkit="12.1")["build-onnxruntime-gpu-cuda"]
     assert (finding.verdict, finding.severity, spec(finding, "upgrade")) == ("possible", "warning", ">=1.19.0")
+
+
+@pytest.mark.parametrize(
+    ("torch", "others", "holds"),
+    [
+        ("2.3.1+cu121", (), True),  # brings cuDNN 8.9
+        ("2.4.1+cu121", (), False),
+        ("2.3.1+cu121", ("nvidia-cudnn-cu12==9.1.0.70",), False),
+        ("2.3.1+cpu", (), False),
+        ("2.99.0", (), False),
+    ],
+)
+def test_a_wheel_that_needs_the_cudnn_of_another_release(torch: str, others: tuple[str, ...], *, holds: bool) -> None:
+    findings = found(f"torch=={torch}", "onnxruntime-gpu==1.19.2", *others)
+    assert ("build-onnxruntime-gpu-cudnn" in findings) is holds
+    if holds:
+        finding = findings["build-onnxruntime-gpu-cudnn"]
+        assert (finding.verdict, finding.severity) == ("possible", "warning")
+        assert [(fix.package, fix.spec) for fix in finding.fixes] == [("torch", ">=2.4.0")]
