@@ -332,7 +332,8 @@ class Planner:
         if not core:
             return (), "", narrowed  # what was not read might contain a solution
         deadline = monotonic() + _RELIEF
-        eased = most_helpful_removal(self.problem, core, lambda problem: self._solver(problem, deadline).solve(self._seeds()))
+        seeds = [*self._seeds(), *sorted(solver.opened)]
+        eased = most_helpful_removal(self.problem, core, lambda problem: self._solver(problem, deadline).solve(seeds))
         others = self.for_other_pythons(left) if any(each.kind in ("finding", "rule") for each in core) else ()
         reasons_of_none = why_unsatisfied(
             core, self.problem, solver.opened, lambda name: self._universe.releases([name])[name] or (), self._universe.unbuilt
