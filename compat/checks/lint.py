@@ -12,7 +12,7 @@ from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
-from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRL, Facts, number_key, visible
+from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import (
     KINDS,
@@ -44,6 +44,8 @@ _MOST_TASKS = 4
 """The tasks of one kind that an exemption may list."""
 _OF_AMD = ("ROCR_", "HIP_", "HSA_")
 """How the variables begin that select AMD GPUs."""
+_DERIVE_TRAINERS = {"trl", "peft", "ms-swift", "setfit", "sentence-transformers", "unsloth", "unsloth-zoo"}
+"""Packages with trainers of their own, or with a part in saving that other loops call as well."""
 _OF_TOOLS = {"sft", "dpo", "kto", "grpo"}
 """Tasks in which tools use trl's name for a trainer of their own."""
 
@@ -75,6 +77,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_examples(rule),
                 *_signatures(rule),
                 *_conditions(rule),
+                *_by_other_loops(rule),
                 *_twins(rule, about),
                 *_unsaid(rule),
                 *_fixes(rule, about),
@@ -131,6 +134,20 @@ def _conditions(rule: Rule) -> Iterator[str]:
     if _is_about(rule, {"flash-attn"}) and not uses and not loads and not _is_about(rule, _TAKE_FLASH_ATTN):
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
     yield from _elsewhere(rule)
+
+
+def _by_other_loops(rule: Rule) -> Iterator[str]:
+    """Yield a complaint about a rule on what transformers' Trainer does that also holds for jobs of tools without it."""
+    if "the Trainer" not in f"{rule.title} {rule.why}".replace("The", "the") or _is_about(rule, _DERIVE_TRAINERS):
+        return
+    if "Importing" in rule.title or any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
+        return  # what imports the Trainer need not use it
+    tool = Distribution(name="verl", version="1.0")
+    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+        named = example.workload is not None and example.workload.trainer is not None
+        facts = Facts(replace(example, distributions=(*(example.distributions or ()), tool)))
+        if not named and _is_about(rule, {"transformers", "accelerate"}) and verdict_of(rule, facts).word == "hit":
+            yield f"tools such as verl train without transformers' Trainer: exempt {WITHOUT_TRAINER}"
 
 
 def _elsewhere(rule: Rule) -> Iterator[str]:

@@ -46,6 +46,8 @@ _TASKS_WITH_TRL = {
 """Tool → tasks in which trl's trainers prepare the model or the samples, generate, or compute the loss."""
 WITHOUT_TRL = "without-trl"
 """The feature of a job that a tool runs without even importing trl's trainers."""
+WITHOUT_TRAINER = "without-trainer"
+"""The feature of a job that a tool runs with a loop of its own instead of transformers' Trainer, from which trl's derive."""
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
 QUANTIZED_CHECKPOINT = "quantized-checkpoint"
@@ -228,6 +230,7 @@ class Facts:
         tools = [tasks for name, tasks in _TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]
         known.setdefault(OWN_TRAINER, any(task not in tasks for tasks in tools))
         known.setdefault(WITHOUT_TRL, () in tools)
+        known.setdefault(WITHOUT_TRAINER, () in tools)
         if task in ADAPTER_TASKS:
             on.add("peft")
         if task == "serve":

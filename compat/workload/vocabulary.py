@@ -33,6 +33,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "own-trainer", "without-trl",
+                 "without-trainer",
                  "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations",
                  "empty-weights", "multimodal"),
 }  # fmt: skip

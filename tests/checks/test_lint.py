@@ -187,6 +187,14 @@ def test_a_rule_about_a_trainer_of_trl_names_the_jobs_of_tools() -> None:
     assert messages({**table, "unless": [{"features": ["without-trl"]}]}) == []
 
 
+def test_a_rule_about_the_trainer_of_transformers_names_the_jobs_of_tools() -> None:
+    table = changed(why="The Trainer drops the last batch.", presume={"task": "sft"})
+    (message,) = messages(table)
+    assert message.startswith("tools such as verl train without transformers' Trainer")
+    assert messages({**table, "unless": [{"features": ["without-trainer"]}]}) == []
+    assert messages({**table, "errors": [{"exception": "ImportError", "message": "no Trainer"}]}) == []
+
+
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
     assert messages(table) == []

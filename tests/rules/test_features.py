@@ -11,7 +11,7 @@ from compat.formats.described import parse_described
 from compat.formats.jobs import DEFAULT_MEMORY
 from compat.rules.compiled import Matrix
 from compat.rules.evaluate import verdict_of
-from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, QUANTIZED_CHECKPOINT, WITHOUT_TRL, Facts
+from compat.rules.facts import IMPLIED, LOCAL_MODEL, OWN_TRAINER, QUANTIZED_CHECKPOINT, WITHOUT_TRAINER, WITHOUT_TRL, Facts
 from compat.rules.loader import rule_of
 from compat.rules.rule import AnyOf, Condition, HasFeature
 from compat.workload.script_calls import _PROMPTS
@@ -31,7 +31,11 @@ def emitted() -> set[str]:
                 found |= {text for each in node.args for text in _texts(each)}
     # the stages are put together, whether the model is a folder follows from its name, the memory is a container's, and tools
     # bring trainers
-    return found | {f"zero-{stage}" for stage in (1, 2, 3)} | {LOCAL_MODEL, DEFAULT_MEMORY, OWN_TRAINER, WITHOUT_TRL}
+    return (
+        found
+        | {f"zero-{stage}" for stage in (1, 2, 3)}
+        | {LOCAL_MODEL, DEFAULT_MEMORY, OWN_TRAINER, WITHOUT_TRL, WITHOUT_TRAINER}
+    )
 
 
 def _name(function: ast.expr) -> str:
@@ -144,4 +148,5 @@ def test_tools_without_trl(tool: str, expected: bool) -> None:
         "distributions": [{"name": "trl", "version": "0.19.0"}, {"name": tool, "version": "1.0"}],
         "workload": {"task": "grpo"},
     }
-    assert Facts(parse_described(document, "x")[0]).feature("without-trl") is expected
+    facts = Facts(parse_described(document, "x")[0])
+    assert facts.feature("without-trl") is facts.feature("without-trainer") is expected
