@@ -62,7 +62,7 @@ MODEL_FAMILIES = (
     "deepseek", "granite", "cohere", "bloom", "opt", "t5", "bert", "mamba", "glm", "internlm", "baichuan", "smollm", "olmo",
     "chatglm", "internlm2",
     "gemma-2", "gemma-3", "llava", "phi-1", "phi-2", "qwen2-vl", "qwen2.5-vl", "qwen3-vl", "minicpm", "minicpm-o", "paligemma",
-    "phi-3-vision", "pixtral", "voxtral", "deepseek-v2", "deepseek-coder-v2", "deepseek-v3", "deepseek-r1",
+    "phi-3-vision", "phi-3.5-vision", "pixtral", "voxtral", "deepseek-v2", "deepseek-coder-v2", "deepseek-v3", "deepseek-r1",
     "deepseek-r1-distill", "deepseek-r1-0528-qwen3", "llama-3.1", "llama-3.2", "llama-3.3",
     "llama-4", "llama-3.2-11b-vision", "llama-3.2-90b-vision", "mistral-small-3.1",
     "gemma-3n", "gemma-4", "qwen3.5", "qwen3.6", "qwen3.8", "qwen3-next", "deepseek-v4",
@@ -71,8 +71,13 @@ MODEL_FAMILIES = (
     "modernbert", "electra", "longformer", "pegasus", "opus-mt", "nllb", "m2m100",
     "falcon-h1", "falcon-mamba", "granite-4.0-h", "nemotron-h", "nemotron-3", "bamba", "zamba2",
 )  # fmt: skip
-SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5"}
+SAME_CLASSES = {"qwen3.6": "qwen3.5", "qwen3.8": "qwen3.5", "phi-3.5-vision": "phi-3-vision"}
 """Families with the classes of an earlier one, of which a rule about that holds."""
+
+_AROUND_OTHERS = ("llava", "internvl")
+"""Families whose names often say which language model is inside (llava-v1.6-mistral-7b): their classes are their own."""
+_WHOLE_WORDS = ("phi", "opt")
+"""Families that also occur within words (dolphin, optimized)."""
 
 ABSENT = "absent"
 """The state of a distribution that is known not to be installed."""
@@ -402,8 +407,15 @@ def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
 def family_of(model: str) -> str | None:
     """The architecture family recognized from a model name; ``None`` if it cannot be recognized."""
     name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may have the name of another family
-    found = [family for family in MODEL_FAMILIES if family in name]
+    found = [each for each in MODEL_FAMILIES if each in name and (each not in _WHOLE_WORDS or _is_word(each, name))]
+    found = [each for each in found if each in _AROUND_OTHERS] or found
     return max(found, key=len) if found else (name if name == model.lower() and name.isalnum() else None)
+
+
+def _is_word(family: str, name: str) -> bool:
+    """Whether the family is a word of the name, with a number or not."""
+    words = name.replace("_", "-").replace(".", "-").split("-")
+    return any(word.startswith(family) and not word[len(family) :][:1].isalpha() for word in words)
 
 
 def number_key(value: int) -> Key:

@@ -142,6 +142,10 @@ def test_which_devices_of_a_kind_without_a_number_are_seen(
         ("google/gemma-4-E4B-it", "gemma-4"), ("google/gemma-3n-E2B", "gemma-3n"), ("meta-llama/Llama-4-Scout-17B-16E", "llama-4"),
         ("Qwen/Qwen3.5-27B", "qwen3.5"), ("Wan-AI/Wan2.1-T2V-14B-Diffusers", "wan2"), ("OpenGVLab/InternVL3-8B-hf", "internvl"),
         ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "deepseek-r1-distill"), ("deepseek-ai/deepseek-llm-7b-base", "deepseek"),
+        ("llava-hf/llava-v1.6-mistral-7b-hf", "llava"), ("llava-hf/llava-onevision-qwen2-7b-ov-hf", "llava"),
+        ("OpenGVLab/InternVL2-Llama3-76B", "internvl"), ("microsoft/Phi-3.5-vision-instruct", "phi-3.5-vision"),
+        ("microsoft/Phi-4-mini-instruct", "phi"), ("cognitivecomputations/dolphin-2.2-70b", None),
+        ("facebook/opt-1.3b", "opt"), ("acme/optimized-7b", None),
     ],
 )  # fmt: skip
 def test_families_of_models(model: str, family: str | None) -> None:
