@@ -90,9 +90,10 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     audit = Audit(again=words.again, offline=words.offline)
     rules = load_folder(str(ROOT / "matrix" / "rules"))
+    # of all files: a rule that moved to another one keeps its rows
+    known = [row for path in sorted(FOLDER.glob("*.csv")) for row in evidence.read(path)]
     for name, group in itertools.groupby(rules, key=lambda rule: rule.file):
-        path = FOLDER / name.replace(".toml", ".csv")
-        known, rows = evidence.read(path), list[Evidence]()
+        path, rows = FOLDER / name.replace(".toml", ".csv"), list[Evidence]()
         for rule in group:
             wanted = not words.rules or rule.id in words.rules
             rows += audit.rows(rule, known) if wanted else [row for row in known if row.rule == rule.id]
