@@ -160,10 +160,17 @@ def _python(
         if tuple(map(int, text.split(".")[:2])) in minors:
             return text, f" ({origin})", (), ()
     supported, has_wheels = _supported(listing, contexts, minors, index)
+    needed = _needed_for(listing, supported, index) if len(supported) > 1 else {}
+    if needed:  # what only older Pythons need was frozen on one of them
+        fewest = max(len(names) for names in needed.values())
+        supported = [each for each in supported if len(needed[each]) == fewest]
     best = [each for each in supported if each in has_wheels]
     usual = [each for each in best if each <= _PYTHON]  # jobs are moved to a newer Python late, and for a reason
     chosen = (usual or best)[0] if best else _PYTHON if _PYTHON in supported else supported[0]
     origin = "assumed" if not best else "assumed; the pins have wheels for it" if chosen != best[0] else _NEWEST
+    if needed and needed[chosen]:
+        first, *others = needed[chosen]
+        origin = f"the newest that {first} and {len(others)} more of the pins are for"
     newest, *older = (f"{each[0]}.{each[1]}" for each in (chosen, *(each for each in best or supported if each < chosen)))
     newer = (each for each in reversed(minors) if chosen < each <= _PYTHON)
     return newest, f" ({origin})", tuple(older), tuple(f"{each[0]}.{each[1]}" for each in newer)
@@ -221,6 +228,38 @@ def _supported(
                 attested.add(minor)
     least = min(lacking.values())
     return [minor for minor in minors if lacking[minor] == least], attested
+
+
+def _needed_for(
+    listing: Listing, minors: Sequence[tuple[int, ...]], index: Callable[[], Index]
+) -> dict[tuple[int, ...], list[str]]:
+    """The pins that others require only for some of these Pythons (``tomli`` below 3.11), by the Pythons that need them.
+
+    Empty unless the file is a complete list of pins without markers, as ``pip freeze`` prints it, with several of them.
+    """
+    copies = [entry.distribution for entry in listing.entries]
+    pins = {(each.name, each.version) for each in copies if each.version and not of_no_index(each)}
+    whole = listing.edges is None and all(each.version and not each.marker for each in copies)
+    if not whole or len(pins) < _FROZEN:
+        return {}
+    files = (
+        next((each for each in found or () if each.kind == "wheel"), None) for found in index().files_of_pins(pins).values()
+    )
+    read = [each.requires for each in index().metadata_many([file for file in files if file is not None]) if each is not None]
+    listed = {name for name, _ in pins}
+    needed = {}
+    for minor in minors:
+        target = Target(Environment(python=".".join(map(str, minor)), os="linux", glibc=GLIBC))
+        needed[minor] = {need.name for requires in read for need in target.needs_by_extra(requires).get("", ())} & listed
+    always = set.intersection(*needed.values())
+    found = {minor: sorted(names - always) for minor, names in needed.items()}
+    return found if max(map(len, found.values())) >= _SEVERAL else {}
+
+
+_FROZEN = 20
+"""Pins of the shortest file that is taken for all that was installed."""
+_SEVERAL = 2
+"""A single one of them may be in the file for another reason."""
 
 
 def _target(place: Platform, contexts: Contexts) -> Target:

@@ -181,10 +181,10 @@ def test_source_distributions_are_never_built(fix: Run, tmp_path: Path) -> None:
     """Neither by us nor by uv: what only a build tells is no candidate, and stays where it is there."""
     packages = {
         **PACKAGES,
-        "deepspeed": {"0.16.0": release("2025-04-01", "torch", wheel=False, dynamic=True)},
+        "private-kernels": {"0.16.0": release("2025-04-01", "torch", wheel=False, dynamic=True)},
         "static": {"1.0": release("2025-04-01", "tokenizers>=0.20", wheel=False)},
     }
-    (tmp_path / "requirements.txt").write_text(f"{LINES}deepspeed==0.16.0\nstatic==1.0\n")
+    (tmp_path / "requirements.txt").write_text(f"{LINES}private-kernels==0.16.0\nstatic==1.0\n")
     with IndexServer(packages) as server:
         done = fix("--format", "json", url=server.url)
         assert planned(done) == PLAN

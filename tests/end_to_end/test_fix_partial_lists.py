@@ -131,6 +131,21 @@ def test_the_python_is_no_newer_than_usual_without_a_pin_that_needs_it(fix: Run,
         assert json.loads(done.stdout)["plan"]["target"][0] == python
 
 
+def test_the_python_of_a_freeze_is_the_one_that_its_backports_are_for(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """One of them alone may be there for another reason."""
+    names = [f"plain-{number}" for number in range(20)]
+    backports = ["tomli", "exceptiongroup"]
+    for name in (*names, *backports):
+        index.add(name, {"1.0": release("2025-01-01")})
+    index.add("tool", {"1.0": release("2025-01-01", *(f"{name} ; python_version < '3.11'" for name in backports))})
+    for there, python in ((backports, "Python 3.10 (the newest that exceptiongroup and 1 more of the pins are for)"),
+                          (backports[:1], "Python 3.12 (assumed)")):  # fmt: skip
+        (tmp_path / "requirements.txt").write_text("".join(f"{name}==1.0\n" for name in (*names, *there, "tool")))
+        done = fix("--format", "json", url=index.url, job=())
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["plan"]["target"][0] == python
+
+
 def test_a_pin_that_keeps_the_python_back_moves_where_only_a_newer_one_has_the_fix(
     fix: Run, index: IndexServer, tmp_path: Path
 ) -> None:
