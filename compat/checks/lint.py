@@ -46,7 +46,7 @@ _OF_AMD = ("ROCR_", "HIP_", "HSA_")
 """How the variables begin that select AMD GPUs."""
 _DERIVE_TRAINERS = {"trl", "peft", "ms-swift", "setfit", "sentence-transformers", "unsloth", "unsloth-zoo"}
 """Packages with trainers of their own, or with a part in saving that other loops call as well."""
-_OF_TOOLS = {"sft", "dpo", "kto", "grpo"}
+_OF_TOOLS = {"sft", "dpo", "kto", "grpo", "reward", "ppo", "prm", "orpo", "simpo", "cpo"}
 """Tasks in which tools use trl's name for a trainer of their own."""
 
 
@@ -137,8 +137,10 @@ def _conditions(rule: Rule) -> Iterator[str]:
 
 
 def _by_other_loops(rule: Rule) -> Iterator[str]:
-    """Yield a complaint about a rule on what transformers' Trainer does that also holds for jobs of tools without it."""
-    if "the Trainer" not in f"{rule.title} {rule.why}".replace("The", "the") or _is_about(rule, _DERIVE_TRAINERS):
+    """Yield a complaint about what the Trainer or accelerate's FSDP does that also holds for jobs of tools without them."""
+    does = "the Trainer" in f"{rule.title} {rule.why}".replace("The", "the")
+    shards = _is_about(rule, {"accelerate"}) and any(each in rule.title for each in ("FSDP", "Context parallelism"))
+    if not (does or shards) or _is_about(rule, _DERIVE_TRAINERS):
         return
     if "Importing" in rule.title or any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
         return  # what imports the Trainer need not use it

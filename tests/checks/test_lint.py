@@ -195,6 +195,17 @@ def test_a_rule_about_the_trainer_of_transformers_names_the_jobs_of_tools() -> N
     assert messages({**table, "errors": [{"exception": "ImportError", "message": "no Trainer"}]}) == []
 
 
+def test_a_rule_about_the_sharding_of_accelerate_names_the_jobs_of_tools() -> None:
+    table = changed(
+        title="FSDP loses data", packages={"accelerate": ">=1.0.0,<1.1.0"}, fix=[{"upgrade": {"accelerate": ">=1.1.0"}}]
+    )
+    for example, version in zip(table["example"], ("1.0.1", "1.1.0"), strict=True):
+        next(iter(example.values()))["packages"] = {"accelerate": version}
+    (message,) = messages(table)
+    assert message.startswith("tools such as verl train without transformers' Trainer")
+    assert messages({**table, "unless": [{"features": ["without-trainer"]}]}) == []
+
+
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
     assert messages(table) == []
