@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from compat.api.commands import Options
 from compat.api.report import apply_target, chosen_targets, config_of, in_force, requested_of
 from compat.checks import named_devices
-from compat.checks.choices import Requested, one_by_one
+from compat.checks.choices import Requested, is_union, one_by_one
 from compat.checks.notebook_python import with_possible_python
 from compat.checks.over_images import with_replaced
 from compat.checks.selections import is_refused
@@ -179,6 +179,25 @@ def _told_of(environment: Environment, target: Target | None, options: Options) 
 def environments_in(path: str) -> list[Listing]:
     """Return the environments of a file that list packages: one for each service, job or container of some formats."""
     return [each for each in read_listings(path) if each.entries]
+
+
+def with_note_on_choices(case: Case) -> Case:
+    """The case with a note on the extras and groups beside its selection that leave something open: they are not resolved."""
+    listing, asked = case.listing, case.asked_choices
+    stated = asked is not None and (asked.extras is not None or asked.groups is not None)
+    if listing is None or stated or is_union(case.selection):
+        return case
+    edges = listing.edges or ()
+    of_node = {edge.child: edge.choice for edge in edges if edge.choice is not None}
+    loose = {at for at, entry in enumerate(listing.entries) if entry.distribution.version is None}
+    numbers = {of_node.get(edge.parent, edge.choice) for edge in edges if edge.child in loose}
+    beside = [
+        each.label for number, each in enumerate(listing.choices)
+        if number in numbers and not each.default and not each.apart and each.kind in ("extra", "group")
+        and each.label != case.selection
+    ]  # fmt: skip
+    note = f"not resolved, and only checked as listed, unless named (--extras, --groups): {', '.join(beside)}"
+    return replace(case, notes=(*case.notes, note)) if beside else case
 
 
 def contradictions_in(case: Case) -> tuple[Contradiction, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
-from compat.api.case import Case, case_of, contradictions_in
+from compat.api.case import Case, case_of, contradictions_in, with_note_on_choices
 from compat.api.commands import Options
 from compat.api.resolution import complete_case, pins_of, ranges_of, refused_pins
 from compat.checks.requirements import Requires
@@ -135,7 +135,7 @@ def planning(
 
     try:
         case = case or case_of(options, matrix, lambda: means().index, part)
-        case = case if case.whole else complete_case(case, means())
+        case = case if case.whole else with_note_on_choices(complete_case(case, means()))
         yield case, planner_of(case, policy, means(), options.values.get("keep", ()))
     except TimeoutError as problem:
         raise Undecided(str(problem)) from None

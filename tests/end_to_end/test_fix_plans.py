@@ -305,6 +305,19 @@ def test_one_plan_fixes_every_selection(fix: Run, index: IndexServer, tmp_path: 
     assert "Nothing to fix" in fix(*rules, **options).stdout
 
 
+def test_extras_and_groups_that_leave_something_open_are_named(fix: Run, index: IndexServer, tmp_path: Path) -> None:
+    """They are not resolved with the selection that is planned for, unless they are requested."""
+    text = CONFLICTING.replace("==1.6.0", "").partition("[tool.uv]")[0] + '[dependency-groups]\nlate = ["trl"]\n'
+    (tmp_path / "pyproject.toml").write_text(text.replace('["torch==2.6.0"]', '["torch==2.6.0", "transformers"]'))
+    bad_torch, options = bad("torch", "2.6.0", "2.7.0"), {"url": index.url, "job": CLEAN, "subject": ("pyproject.toml",)}
+    done = fix("--format", "json", *own(tmp_path, bad_torch), **options)
+    assert planned(done).keys() == {"torch"}
+    note = "not resolved, and only checked as listed, unless named (--extras, --groups): extra one, group late"
+    assert note in json.loads(done.stdout)["notes"]
+    done = fix("--format", "json", "--extras", "one", *own(tmp_path, bad_torch), **options)
+    assert not any("not resolved" in each for each in json.loads(done.stdout)["notes"])
+
+
 def test_what_one_selection_needs_and_cannot_have_is_left(fix: Run, index: IndexServer, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(CONFLICTING)
     rules = own(tmp_path, bad("accelerate", "1.6.0", "1.11.0"), bad("trl", "0.17.0", "9"))
