@@ -19,6 +19,7 @@ _SHARDED = ("feature=fsdp", "feature=fsdp2")
 _DEEPSPEED = ("feature=deepspeed", "feature=zero-1", "feature=zero-2", "feature=zero-3", "launcher=deepspeed")
 _SERVED = ("task=serve", "task=inference")
 _SERVING = (*_SERVED, "feature=vllm")
+_PLUGIN = r"deepspeed_plugins?( is not None)?|not is_mlu_available\(\)"
 _CHECKS = r".*\.(validate_environment|__init__)"
 _BITS = ("quantization=4bit", "quantization=8bit")
 _QUANTIZERS = (
@@ -54,7 +55,7 @@ ROWS = (
     Way("transformers", r"deepspeed", r"HfDeepSpeedConfig\.__init__", _DEEPSPEED),
     Way("peft", r"import_utils", r"is_bnb_4bit_available", ("quantization=4bit", "task=qlora")),
     Way("trl", r"import_utils", r"is_vllm_available", ("feature=vllm",)),
-    Way("accelerate", r"accelerator", r"Accelerator\.__init__", _DEEPSPEED, r"deepspeed_plugin|not is_mlu_available\(\)"),
+    Way("accelerate", r"accelerator", r"Accelerator\.__init__", _DEEPSPEED, _PLUGIN),
     Way("accelerate", r"accelerator", r"Accelerator\.__init__", (*_TRAINERS, "launcher=accelerate")),
     Way("accelerate", r"utils\.dataclasses", r"FullyShardedDataParallelPlugin\.__post_init__", _SHARDED),
     Way("accelerate", r"utils\.fsdp_utils", r"fsdp2_\w+", ("feature=fsdp2",)),

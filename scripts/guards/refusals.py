@@ -19,9 +19,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from compat.interfaces.source.scopes import dotted_name
 from scripts.messages.raised import Walker, texts_at_top
 
-FORM = 2002
+FORM = 2003
 """Of the records; to be raised when what is read of a module changes."""
-_ASKS = re.compile(rb"version|capability|_available|environ|getenv|device_count|platform|find_spec|require")
+_ASKS = re.compile(
+    rb"version|^deps = \{|capability|_available|environ|getenv|device_count|platform|find_spec|require", re.MULTILINE
+)
 _REQUIRES = frozenset(("require_version", "require_version_core", "check_version"))
 _NAMED = re.compile(rb"get_min_capability")
 _WRITTEN_OUT = (ast.Constant, ast.Call, ast.Attribute, ast.Compare, ast.Subscript)
@@ -32,7 +34,8 @@ LONGEST = 700
 class Refusal:
     """``guards`` are all enclosing conditions, innermost first; ``function`` is a dotted name, empty at module level.
 
-    ``reach`` is stated by the code itself: the quantization of a class with a minimum compute capability.
+    ``reach`` is stated by the code itself: the quantization of a class with a minimum compute capability. ``earlier`` are the
+    negated tests of refusals before it in the same block: where one of these holds, the code refuses as well.
     """
 
     kind: str
@@ -41,6 +44,7 @@ class Refusal:
     function: str
     guards: tuple[str, ...]
     reach: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,15 +152,13 @@ class _Refusals(Walker):
     def _refuse(self, kind: str, name: str, template: str, *inner: str) -> None:
         if kind == "raise" and any(not {name, "Exception", "BaseException"}.isdisjoint(each) for each in self._caught):
             return
-        guards = (*inner, *self._whole())
+        guards = (*inner, *(self._written_out(each) for each in reversed(self._guards) if not each.raised))
+        earlier = tuple(self._written_out(each) for each in reversed(self._guards) if each.raised)
         if sum(map(len, guards)) <= LONGEST:
-            self.refusals.append(Refusal(kind, name, template, ".".join(self._names), guards))
+            self.refusals.append(Refusal(kind, name, template, ".".join(self._names), guards, "", earlier))
 
     def say(self, kind: str, name: str, template: str) -> None:
         self._refuse(kind, name, template)
-
-    def _whole(self) -> tuple[str, ...]:
-        return tuple(self._written_out(each) for each in reversed(self._guards))
 
     def _written_out(self, guard: Any) -> str:
         test = guard.test

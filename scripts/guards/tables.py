@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from compat.index import Index, gather
@@ -47,7 +48,10 @@ COLUMNS = ("package", "releases", "module", "function", "kind", "error", "reach"
 PLACE = "guards"
 _LAZY = frozenset(("transformers", "vllm", "sglang", "optimum"))
 """Packages that load everything at its first use: what importing them runs is not followed."""
-ELSEWHERE = re.compile(r"\bis_(sagemaker_[md]p_enabled|torch_(xla|tpu|npu|xpu|mlu|musa|hpu|neuroncore)_available)\([^()]*\)")
+ELSEWHERE = re.compile(
+    r"\b(is_(sagemaker_[md]p_enabled|(torch_)?(xla|tpu|npu|xpu|mlu|musa|hpu|sdaa|neuron|neuroncore|qaic)_available)|torch\.xpu\.is_available)"
+    r"\([^()]*\)"
+)
 """Platforms that no described environment is."""
 _ADDRESS = re.compile(r"https?://\S+")
 _ABOUT_VERSIONS = re.compile(r"support|require|version|incompatib|install", re.IGNORECASE)
@@ -87,6 +91,7 @@ def rows_of(store: Store, package: str, requirements: Requirements | None = None
             found[module, refusal] |= 1 << at
     grouped: dict[tuple[str, ...], int] = defaultdict(int)
     for (module, refusal), mask in found.items():
+        refusal = _with_earlier(refusal, names)
         condition = _decidable(package, refusal, names)
         if condition is not None and _worth_saying(refusal):
             text = " and ".join(f"({each})" for each in reversed(refusal.guards))
@@ -121,6 +126,7 @@ def _of_release(store: Store, release: Release) -> Iterator[tuple[str, Refusal]]
     for module, each in contents.items():
         for refusal in each.refusals:
             guards = tuple(_completed(guard, least, listed) for guard in refusal.guards)
+            earlier = tuple(_completed(guard, least, listed) for guard in refusal.earlier)
             reach, guards = ((refusal.reach,), guards) if refusal.reach else reach_of(
                 release.package, module, refusal.function, guards
             )  # fmt: skip
@@ -128,7 +134,7 @@ def _of_release(store: Store, release: Release) -> Iterator[tuple[str, Refusal]]
                 reach = ("import",)
                 guards += tuple(f"importlib.util.find_spec({name!r}) is not None" for name in sorted(eager[module]))
             if reach:
-                yield module, Refusal(refusal.kind, refusal.name, refusal.template, refusal.function, guards, "|".join(reach))
+                yield module, replace(refusal, guards=guards, reach="|".join(reach), earlier=earlier)
 
 
 def _contents(store: Store, source: int) -> Contents:
@@ -141,7 +147,9 @@ def _contents(store: Store, source: int) -> Contents:
         return contents
     refusals, least, listed = json.loads(zlib.decompress(packed))
     return Contents(
-        tuple(Refusal(**{**each, "guards": tuple(each["guards"])}) for each in refusals),
+        tuple(
+            Refusal(**{**each, "guards": tuple(each["guards"]), "earlier": tuple(each["earlier"])}) for each in refusals
+        ),
         tuple(map(tuple, least)), tuple(map(tuple, listed)),
     )  # fmt: skip
 
@@ -183,6 +191,12 @@ def _completed(guard: str, least: dict[str, str], listed: dict[str, str]) -> str
         return guard
     condition = asks(listed.get(found[1], ""))
     return f"importlib.util.find_spec({found[1]!r}) is not None and not ({condition})" if condition else guard
+
+
+def _with_earlier(refusal: Refusal, names: frozenset[str]) -> Refusal:
+    """Return a refusal with those of the earlier ones among its guards that facts decide; the others cannot make it pass."""
+    decided = tuple(each for each in refusal.earlier if _closed(condition_of(each, names)))
+    return replace(refusal, guards=(*refusal.guards, *decided), earlier=())
 
 
 def _decidable(package: str, refusal: Refusal, names: frozenset[str]) -> Condition | None:

@@ -84,9 +84,10 @@ def answered(row: Mapping[str, str], release: str, store: Store) -> tuple[str, s
     text = store.body(source).decode("utf-8", "replace")
     try:
         bad = _says(_Trial(text, row, pair[0], least), strictly=True)
-        good = _says(_Trial(text, row, pair[1], least))
     except Exception as problem:
-        return NOT_RUN, f"{type(problem).__name__}: {problem}"[:120]
+        if not (bad := _says(_Trial(text, row, pair[0], least), apart=True)):
+            return NOT_RUN, f"{type(problem).__name__}: {problem}"[:120]
+    good = _says(_Trial(text, row, pair[1], least), apart=True)
     if bad and not good:
         return CONFIRMED, ""
     return REFUTED, "both sides refuse" if bad else "does not refuse"
@@ -150,7 +151,7 @@ class _Trial:
             "assert_pkg_version": lambda name, least, *_: self.required(f"{name}>={least}"), "platform": _Stub(),
             "logger": _Stub(), "logging": _Stub(),
             "get_bool_env_var": lambda name: (self.facts.environment.variables or {}).get(name) in ("true", "1"),
-            "is_cuda": lambda: bool(self.facts.accelerators()),
+            "is_cuda": lambda: bool(self.facts.accelerators()), "compare_versions": self._compares,
             "_is_package_available": lambda name, **_: (self.version(name) is not None, self.version(name) or "N/A"),
         }  # fmt: skip
         if name in plain:
@@ -168,9 +169,15 @@ class _Trial:
             return SimpleNamespace(__version__=self.version(name))
         if ELSEWHERE.match(f"{name}()"):
             return lambda *_, **__: False
-        if name.startswith(("is_", "compare_versions")):
+        compared = re.fullmatch(r"is_(\w+)_version", name)
+        if compared is not None:
+            return partial(self._compares, compared[1])
+        if name.startswith("is_"):
             raise LookupError(f"{name} is not known")
         return _Stub(name=name)
+
+    def _compares(self, name: str, operator: str, number: str) -> bool:
+        return specifiers.SpecifierSet(f"{operator}{number}").contains(self.metadata(name), prereleases=True)
 
     def listed(self, name: str) -> str:
         ranges = re.findall(r"\) ([<>=!]+) '([^']+)'", self.row["condition"])
@@ -210,7 +217,8 @@ class _Trial:
         answers = _Stub()
         precision = self.facts.workload.precision
         answers.use_vllm = self.facts.feature("vllm")
-        answers.use_liger_kernel = answers.use_liger_loss = answers.use_liger = self.facts.feature("liger")
+        answers.use_liger_kernel = answers.use_liger = self.facts.feature("liger")
+        answers.use_liger_loss = self.facts.feature("liger-loss")
         answers.torch_compile = self.facts.feature("torch-compile")
         answers.rlhf_type = "grpo"  # what the reach of these rows implies
         answers.bf16, answers.fp16 = precision == "bf16", precision == "fp16"
@@ -258,8 +266,11 @@ class _Globals(dict[str, Any]):
         return self[name]
 
 
-def _says(trial: _Trial, *, strictly: bool = False) -> bool:
-    """Return whether the code rejects the facts; ``strictly``: other errors do not count."""
+def _says(trial: _Trial, *, strictly: bool = False, apart: bool = False) -> bool:
+    """Return whether the code rejects the facts; ``strictly``: other errors do not count.
+
+    ``apart``: the function goes on after other errors, which stand-ins cause, or what it refuses before.
+    """
     tree = ast.parse(trial.source)
     if trial.row["function"].endswith(".get_min_capability"):
         return _floor(tree, trial)
@@ -274,14 +285,45 @@ def _says(trial: _Trial, *, strictly: bool = False) -> bool:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
+            if apart:
+                namespace[_PASS_ON] = partial(_pass_on, trial, wanted)
+                body = _Apart().block(body)
             _run(body, parameters, namespace, trial)
         except Exception as problem:
-            alike = not trial.row["error"] or type(problem).__name__ == trial.row["error"]
-            if alike and wanted.search(plain(str(problem))) is not None:
+            if _is_wanted(trial, wanted, problem):
                 return True
             if strictly:
                 raise
     return any(wanted.search(plain(str(each.message))) for each in warned)
+
+
+def _is_wanted(trial: _Trial, wanted: re.Pattern[str], problem: Exception) -> bool:
+    alike = not trial.row["error"] or type(problem).__name__ == trial.row["error"]
+    return alike and wanted.search(plain(str(problem))) is not None
+
+
+def _pass_on(trial: _Trial, wanted: re.Pattern[str], problem: Exception) -> None:
+    if _is_wanted(trial, wanted, problem):
+        raise problem
+
+
+_PASS_ON = "pass_on"
+
+
+class _Apart:
+    """Puts each statement of a block into a ``try`` of its own; what leaves the block is left out."""
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [ast.fix_missing_locations(self._alone(node)) for node in body]
+
+    def _alone(self, node: ast.stmt) -> ast.stmt:
+        if isinstance(node, (ast.Return, ast.FunctionDef, ast.ClassDef)):
+            return ast.Pass()
+        if isinstance(node, ast.If):
+            node = ast.If(node.test, self.block(node.body), self.block(node.orelse))
+        call = ast.Call(ast.Name(_PASS_ON, ast.Load()), [ast.Name("problem_", ast.Load())], [])
+        handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), "problem_", [ast.Expr(call)])
+        return ast.Try([node], [handler], [], [])
 
 
 def _run(body: list[ast.stmt], parameters: list[str], namespace: dict[str, Any], trial: _Trial) -> None:

@@ -69,8 +69,11 @@ def texts_at_top(tree: ast.Module) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Guard:
+    """``raised``: it is the negation of an earlier test whose block does nothing but raise."""
+
     test: ast.expr | str
     negated: bool = False
+    raised: bool = False
 
     def __str__(self) -> str:
         test, negated = self.test, self.negated
@@ -106,7 +109,8 @@ class Walker:
             if visitor is not None:
                 visitor(statement)
             if isinstance(statement, ast.If) and leaves(statement.body) and not statement.orelse:
-                self._guards.append(_Guard(statement.test, negated=True))
+                raised = all(isinstance(each, (ast.Raise, ast.Assign)) for each in statement.body)
+                self._guards.append(_Guard(statement.test, negated=True, raised=raised))
         del self._guards[depth:]
 
     @contextmanager

@@ -79,6 +79,25 @@ def test_a_module_that_cannot_be_parsed_says_nothing() -> None:
     assert contents_of(b"raise ValueError('no fact is asked for here')").refusals == ()
 
 
+def test_what_an_earlier_refusal_asks_is_kept_apart() -> None:
+    source = """
+def check(args):
+    if args.a and args.b:
+        raise ValueError("not both at once")
+    if args.c:
+        return
+    if version.parse(torch.__version__) < version.parse("2.4"):
+        raise ImportError("torch 2.4 is needed")
+"""
+    (torch,) = (each for each in contents_of(source.encode()).refusals if each.name == "ImportError")
+    assert torch.guards == ("version.parse(torch.__version__) < version.parse('2.4')", "not args.c")
+    assert torch.earlier == ("not (args.a and args.b)",)
+
+
+def test_requirements_of_a_table_without_any_other_word_are_read() -> None:
+    assert contents_of(b'deps = {\n    "deepspeed": "deepspeed>=0.9.3",\n}\n').listed == (("deepspeed", "deepspeed>=0.9.3"),)
+
+
 @pytest.mark.parametrize(
     ("handler", "names"),
     [
