@@ -34,7 +34,8 @@ TARGETS = (
 SECONDS = 150
 PLATFORM = "x86_64-manylinux_2_35"
 KEPT_FROM_IT = {"Failed to fetch": "index not reached", "no usable wheels": "needs a build", "Building source": "needs a build",
-                "error sending request": "index not reached", "Git operation failed": "repository not reached"}  # fmt: skip
+                "error sending request": "index not reached", "Git operation failed": "repository not reached",
+                "does not appear to be a Python project": "needs its project"}  # fmt: skip
 
 
 @dataclass(frozen=True)

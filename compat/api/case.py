@@ -44,7 +44,8 @@ class Case:
     unknown; ``unresolved`` is the reason), ``overrides`` if that requires its pins to override the requirements of other
     packages. ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins support as
     well, and ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no
-    installer can take on the target. ``warnings`` count too.
+    installer can take on the target; of ``unfit`` ones the requirements are out of reach, so that the rest was resolved without
+    them. ``warnings`` count too.
     """
 
     environment: Environment
@@ -64,6 +65,7 @@ class Case:
     pythons: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
     unserved: tuple[Finding, ...] = ()
+    unfit: frozenset[str] = frozenset()
     listing: Listing | None = None
     asked_choices: Requested | None = None
     selection: str = ""
@@ -87,6 +89,11 @@ class Case:
         pins = {(copy.name, copy.version) for copy in copies if copy.version is not None}
         # over others, one command after another may override
         return not listing.is_run or any(map(pins.issubset, listing.together))
+
+    def is_met(self, finding: Finding) -> bool:
+        """Whether what a finding is about is installed together: not an unfit pin and what was resolved without it."""
+        apart = self.unfit.isdisjoint(finding.packages) or all(self.listed.get(name) for name in finding.packages)
+        return apart or len(finding.packages) == 1
 
     def refuses(self, finding: Finding) -> bool:
         """Whether installers refuse the pins of the file of which one violates a requirement of the other."""
@@ -253,5 +260,5 @@ def read_again(case: Case, listing: Listing, means: Means) -> Case:
     unserved = tuple(each for each in case.unserved if there.issuperset(each.packages.items()))
     return replace(
         case, environment=found.environment, direct=found.direct, asked=found.asked, whole=found.whole, listing=listing,
-        selection=found.selection, told=tuple(each for each in told if each != "with "), unserved=unserved,
+        selection=found.selection, told=tuple(each for each in told if each != "with "), unserved=unserved, unfit=frozenset(),
     )  # fmt: skip

@@ -39,7 +39,8 @@ def planner_of(
 ) -> Planner:  # fmt: skip
     """The planner for a case; ``keep`` are additional requirements, ``movable`` packages of conda that may change."""
     case = replace(case, unserved=(*case.unserved, *_held_by_image(case)))
-    judged = (*findings(case.environment, means.matrix, case.ignored, case.known), *case.unserved)
+    found_here = findings(case.environment, means.matrix, case.ignored, case.known)
+    judged = (*filter(case.is_met, found_here), *case.unserved)
     refused = case.is_refused and not policy.allow_source  # a local build may require less than the wheel of its release
     if refused and not any(each.origin == "metadata" for each in judged):
         stated = {**ranges_of(case), **pins_of(case)}

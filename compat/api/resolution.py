@@ -93,6 +93,12 @@ def _with_others(case: Case, refused: Case, means: Means) -> Case:
     found = resolve_case(case, means, spared=frozenset(lost)) if lost else refused
     if found.resolves:
         return replace(found, unserved=tuple(lost.values()))
+    if found.resolves is False and NOT_FOUND not in found.unresolved and len(alone := _named_in(found.unresolved, pins)) == 1:
+        # by what it requires, no installer can take this one, either
+        error = refused_pins({name: pins[name] for name in alone}, found.unresolved)
+        rest = resolve_case(case, means, spared=frozenset((*lost, *alone)))
+        if rest.resolves:
+            return replace(rest, unserved=(*lost.values(), error), unfit=frozenset(alone))
     overridden = case.listing is not None and case.listing.overridden  # which may resolve what is refused here
     if found.resolves is None or NOT_FOUND in found.unresolved or overridden or not pins.keys() - lost.keys():
         return refused
@@ -120,9 +126,14 @@ def ranges_of(case: Case) -> dict[str, str]:
 _STATED = re.compile(r"(?<![\w.-])([A-Za-z0-9][\w.-]*)(?:\[[^\]\s]{0,99}\])?[=<>~!]=?")
 
 
+def _named_in(why: str, pins: Mapping[str, str]) -> list[str]:
+    """The pins that uv's reason for a refusal is about."""
+    return [name for name in dict.fromkeys(map(normalized, _STATED.findall(why))) if name in pins]
+
+
 def refused_pins(pins: Mapping[str, str], why: str) -> Finding:
     """The error that installers refuse these pins, with uv's reason."""
-    named = [name for name in dict.fromkeys(map(normalized, _STATED.findall(why))) if name in pins]
+    named = _named_in(why, pins)
     texts = [f"{name} {pins[name]}" for name in named]
     title = "Installers cannot satisfy these requirements"
     if len(texts) > 1:

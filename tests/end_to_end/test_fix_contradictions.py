@@ -228,3 +228,25 @@ def test_pins_of_one_of_several_commands_that_contradict_each_other_are_fixed(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "requires-trl-transformers" in done.stdout
     assert (tmp_path / "Dockerfile").read_text() != text
+
+
+def test_a_pin_whose_own_pin_is_for_other_pythons_moves_with_the_ranges_in_its_way(
+    fix: Run, index: IndexServer, tmp_path: Path
+) -> None:
+    """The rest of the file is resolved without it, and what it would meet there is no error: it was never installed so."""
+    index.add("core", {
+        "1.0": release("2025-01-01", wheel_tags=["cp310-cp310-manylinux_2_28_x86_64"], sdist=False), "2.0": release("2025-04-01"),
+    })  # fmt: skip
+    index.add("engine", {"1.0": release("2025-01-01", "core==1.0"), "2.0": release("2025-04-01", "core==2.0", "tool>=2")})
+    index.add("tool", {"1.0": release("2025-01-01", "other"), "2.0": release("2025-04-01", "other")})
+    index.add("other", {"1.0": release("2025-01-01")})
+    met = RULE.format(
+        name="bad-pair", severity="error", packages='engine = "<2", other = "*"', hit='engine = "1.0", other = "1.0"',
+        clear='engine = "2.0", other = "1.0"', fix='[[rule.fix]]\nupgrade = { engine = ">=2" }',
+    )  # fmt: skip
+    (tmp_path / "requirements.txt").write_text("engine==1.0\ntool<2\n")
+    done = fix("--write", *own(tmp_path, met), url=index.url, job=CLEAN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "engine 1.0 cannot be installed with the other requirements" in done.stdout
+    assert "✗ bad-pair" not in done.stdout
+    assert (tmp_path / "requirements.txt").read_text() == "engine==2.0\ntool<3\n"
