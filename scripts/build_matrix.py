@@ -18,7 +18,7 @@ from compat.files import sealed  # noqa: E402
 from compat.interfaces import announced, homes, messages, refusals, table  # noqa: E402
 from compat.rules import compiled  # noqa: E402
 from compat.rules.loader import load_assessed, load_folder  # noqa: E402
-from compat.tables import builds, declared, hardware, linked, models, overlaps, stacks  # noqa: E402
+from compat.tables import builds, declared, hardware, linked, models, overlaps, programs, stacks  # noqa: E402
 from scripts import pack_declared, pack_facts, pack_mined, pack_wheels  # noqa: E402
 from scripts.surface.opened import rows_in  # noqa: E402
 
@@ -41,6 +41,7 @@ def build() -> None:
     _write(symptoms.FILE, symptoms.packed(os.path.join(ROOT, "matrix", "symptoms")))
     _write(models.FILE, marshal.dumps(pack_facts.models(FACTS), 4))
     _write(announced.FILE, marshal.dumps(pack_facts.successors(FACTS), 4))
+    _write(programs.FILE, marshal.dumps(pack_facts.programs(FACTS), 4))
     _write(stacks.FILE, marshal.dumps(pack_facts.stacks(os.path.dirname(FACTS)), 4))
     _copy_surface(os.path.join(ROOT, "matrix", "surface"), table.FOLDER)
     _without_others(messages.FOLDER, _copy(os.path.join(ROOT, "matrix", "messages"), messages.FOLDER))

@@ -32,6 +32,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "linked": (("package", "version", "variant", "needs", "versions"), ("package", "version", "variant")),
     "models": (("organisation", "stem", "architectures", "types", "own_code"), ("organisation", "stem")),
     "numpy_abi": (("package", "last", "first", "module"), ("package",)),
+    "programs": (("program", "package", "module"), ("program", "package")),
     "overlaps": (("package", "file", "releases", "alike", "mixed", "part", "build", "rank"), ("package", "file")),
     "published_wheels": (("package", "version", "series", "cudas", "pythons"), ("package", "version")),
     "releases": (

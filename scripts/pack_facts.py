@@ -159,6 +159,14 @@ def successors(folder: str) -> dict[tuple[str, str], str]:
     return {(row["package"], row["old"]): row["new"] for row in _rows(folder, "successors.csv")}
 
 
+def programs(folder: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return (distribution, module) of those that install a command, by command."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for row in _rows(folder, "programs.csv"):
+        found[row["program"]] = (*found.get(row["program"], ()), (row["package"], row["module"]))
+    return found
+
+
 def stacks(matrix: str) -> tuple[tuple[str, ...], ...]:
     """Return the values of each :class:`Stack`; none if the folder has no table."""
     if not os.path.exists(os.path.join(matrix, "stacks.csv")):

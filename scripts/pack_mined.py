@@ -11,7 +11,7 @@ from functools import cache, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, REACHED, TIERS, with_older
+from compat.interfaces.at_once import ENTRIES, JOB, JOBS, MAIN, MAINS, REACHED, TIERS, with_older
 from compat.interfaces.guards import condition_of
 from compat.interfaces.imports import Reach, of_main
 from compat.interfaces.refusals import Both, Condition, FactTest, Opposite
@@ -31,7 +31,7 @@ _DEPTH = 1
 def at_once(rows: Rows) -> bytes:
     """Return the content of the index file of :mod:`compat.interfaces.at_once` for these rows."""
     known = {name: " ".join(rows.versions(name)) for name in sorted(rows.packages)}
-    found = {**{tier: _of_tier(rows, tier) for tier in (*TIERS, REACHED)}, MAIN: _of_mains(rows)}
+    found = {**{tier: _of_tier(rows, tier) for tier in (*TIERS, REACHED, JOB)}, MAIN: _of_mains(rows)}
     packed = {tier: {name: marshal.dumps(each, 4) for name, each in by_name.items()} for tier, by_name in found.items()}
     tiers = {tier: zlib.compress(marshal.dumps(by_name, 4), 9) for tier, by_name in packed.items()}
     return marshal.dumps({"versions": zlib.compress(marshal.dumps(known, 4), 9), "tiers": tiers}, 4)
@@ -39,7 +39,9 @@ def at_once(rows: Rows) -> bytes:
 
 def _of_tier(rows: Rows, tier: str) -> dict[str, Failing]:
     found = {}
-    consumers, tier, entered = (ENTRIES, E2, _entered(rows)) if tier == REACHED else (rows.consumers, tier, None)
+    entries = {REACHED: ENTRIES, JOB: JOBS}.get(tier)
+    tier, consumers = (tier, rows.consumers) if entries is None else (E2, entries)
+    entered = None if entries is None else _entered(rows, entries)
     for consumer in sorted(rows.consumers.intersection(consumers)):
         places = {version: at for at, version in enumerate(rows.versions(consumer))}
         kept: dict[tuple[str, int, tuple[str, ...]], int] = {}
@@ -78,12 +80,12 @@ def _of_mains(rows: Rows) -> dict[str, Failing]:
     return found
 
 
-def _entered(rows: Rows) -> Callable[[str, str], frozenset[str]]:
-    """A function that returns the modules that any use of a release runs, whatever else is installed."""
+def _entered(rows: Rows, entries: Mapping[str, tuple[str, ...]]) -> Callable[[str, str], frozenset[str]]:
+    """A function that returns the modules that ``entries`` of a release run, whatever else is installed."""
 
     @cache
     def entered(package: str, version: str) -> frozenset[str]:
-        return frozenset(Reach(rows, {package: version}).run_by((*rows.tops(package), *ENTRIES[package])))
+        return frozenset(Reach(rows, {package: version}).run_by((*rows.tops(package), *entries[package])))
 
     return entered
 

@@ -7,7 +7,8 @@ given code, trainer or model reaches it; :func:`unreached` lists the rest.
 from __future__ import annotations
 
 from compat.checks.fix_commands import nearest_fixes
-from compat.interfaces.at_once import ENTRIES, MAIN, MAINS, SERVERS, TIERS, AtOnce, open_at_once
+from compat.checks.reached import ALWAYS_USED, Reached, loads_models, may_be_any_job, says_what_runs, with_trainer
+from compat.interfaces.at_once import ENTRIES, JOB, MAIN, MAINS, TIERS, AtOnce, least_available, open_at_once
 from compat.model import Environment, Finding, Fix, Workload, is_release
 from compat.records import cached, replace
 from compat.versions import key_of
@@ -25,13 +26,14 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     installed = releases_in(facts.environment)
     if about is not None:
         installed = {name: version for name, version in installed.items() if name in about}
-    later = _says_what_runs(facts.workload)
+    workload = with_trainer(facts.workload, installed)
+    later = says_what_runs(workload)
     failing = _failing(installed, later=later)
     rows = open_rows_once() if installed and failing != frozenset() else None
     from_source = any(
         "tree" in copy.source.details for copy in facts.environment.distributions or () if copy.source is not None
     )
-    code = facts.workload.code
+    code = workload.code
     if code:
         from compat.checks.code import load_cached_answers
 
@@ -39,12 +41,12 @@ def judge(facts: Facts, about: frozenset[str] | None = None) -> Iterator[Finding
     if rows is not None and len(installed) > 1:
         from compat.interfaces.imports import eager_rows
 
-        broken = eager_rows(rows, installed, failing)
+        broken = eager_rows(rows, installed, failing, job=loads_models(workload))
         if broken:
             yield from of_imports(broken, installed, rows)
         if later:
-            yield from of_reached(facts.workload, installed, rows, failing)
-        elif _may_be_any_job(facts.workload, installed):
+            yield from of_reached(workload, installed, rows, failing, implied=workload is not facts.workload)
+        elif may_be_any_job(workload, installed):
             yield from of_mains(installed, rows)
     if from_source:
         from compat.checks.code import releases
@@ -68,14 +70,17 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
     for name, version in releases:
         if version is not None:
             listed.setdefault(name, {})[version] = None
-    later = workload is not None and _says_what_runs(workload)
+    workload = None if workload is None else with_trainer(workload, listed)
+    later = workload is not None and says_what_runs(workload)
     failing = _failing(listed, later=later)
     found = frozenset[str]()
     rows = open_rows_once() if failing != frozenset() else None
     if rows is not None:
         found = broken_together(listed, rows, later=later, failing=failing)
-    if not later and (workload is None or _may_be_any_job(workload, listed)):
+    if not later and (workload is None or may_be_any_job(workload, listed)):
         found |= _index().together(listed, tiers=(MAIN,))
+    if workload is None or loads_models(workload):
+        found |= _index().together(listed, tiers=(JOB,))
     if workload is not None and workload.code:
         used = used_by_code(workload.code)
         # optimum-onnx may have what optimum does not: both put modules into one namespace package
@@ -86,7 +91,7 @@ def suspects(releases: Iterable[tuple[str, str | None]], workload: Workload | No
 def _failing(listed: Mapping[str, str | Iterable[str]], *, later: bool) -> frozenset[str] | None:
     """The packages that fail at import, or ``later`` in submodules and calls; ``None`` if the full table must be consulted."""
     several = {name: (each,) if isinstance(each, str) else each for name, each in listed.items()}
-    tiers = TIERS if later else (*TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))], MAIN)
+    tiers = TIERS if later else (*TIERS[: 1 + (not ENTRIES.keys().isdisjoint(listed))], JOB, MAIN)
     return _index().failing(several, tiers=tiers)
 
 
@@ -134,16 +139,6 @@ def releases_in(environment: Environment, *, images: bool = False) -> dict[str, 
     return {name: version for name, version in found.items() if name not in several}
 
 
-_WITH_TRAINERS = ("axolotl", "llamafactory", "ms-swift", "openrlhf", "unsloth", "verl")
-"""Packages that replace trainers, or create them otherwise than their own code does."""
-
-
-def _may_be_any_job(workload: Workload, installed: Mapping[str, object]) -> bool:
-    """Whether nothing says which trainer of an installed package runs."""
-    named = any(name in installed for name in MAINS) and not any(name in installed for name in _WITH_TRAINERS)
-    return named and workload.task is None
-
-
 def of_mains(installed: Mapping[str, str], rows: Rows) -> Iterator[Finding]:
     """Yield a finding for each package with which none of the main trainers of another one works, whichever the job needs."""
     from compat.interfaces.imports import of_main
@@ -174,90 +169,23 @@ def _first_of(row: Row) -> str:
     return f"{name} {'imports' if row.kind == 'import' else 'uses'} {row.what}, which it"
 
 
-def _says_what_runs(workload: Workload) -> bool:
-    return bool(workload.trainer or workload.model or workload.code) or workload.task == "serve"
-
-
 # --- Failures after import that the given code, trainer or model reaches.
 
 
-_HAVE_TRAINERS = ("trl", "transformers", "sentence-transformers", "setfit")
-
-
-class Reached:
-    """The code that a workload runs: the ``modules`` it imports and the ``classes`` it uses."""
-
-    def __init__(self, workload: Workload, installed: Mapping[str, str], rows: Rows) -> None:
-        self._model = (workload.model or "").lower().replace("-", "_")
-        self.classes: set[str] = set()
-        self._called = _called_by(workload)
-        entries: set[str] = set()
-        for module, name in _imports_of(workload, installed, rows):
-            entries |= {module, f"{module}:{name}"} if name else {module}
-            found = _home(module, name, installed, rows)
-            if found:
-                entries.add(found)
-                self.classes.add(name or "")
-        from compat.interfaces.imports import Reach
-
-        self.modules = Reach(rows, installed).run_by(sorted(entries)) if entries else {}
-
-    def comes_to(self, row: Row) -> bool:
-        if self._model and f".models.{self._model}." in f"{row.module}.":
-            return True
-        if row.tier != "R1":
-            return row.module in self.modules
-        name, _, method = row.scope.partition(".")
-        if row.module not in self.modules or name not in self.classes:
-            return False
-        return row.kind == "override" or name.endswith("Trainer") or method == "__init__" or method in self._called
-
-
-def _imports_of(workload: Workload, installed: Mapping[str, str], rows: Rows) -> Iterator[tuple[str, str | None]]:
-    if workload.code:
-        from compat.checks.code import code_needs
-
-        for each in code_needs(workload.code).all:
-            if each.need.kind == "import" and each.sure:
-                yield each.need.target, each.need.name
-    if workload.trainer:
-        for package in _HAVE_TRAINERS:
-            if package in installed and package in rows.packages:
-                yield package.replace("-", "_"), workload.trainer
-    if workload.task == "serve":
-        for package in sorted(SERVERS.keys() & installed.keys()):
-            for module in SERVERS[package]:
-                yield module, None
-
-
-def _called_by(workload: Workload) -> frozenset[str]:
-    """The methods that the code calls directly; any method of a trainer may run."""
-    if not workload.code:
-        return frozenset()
-    from compat.checks.code import code_needs
-
-    return frozenset(each.need.name or "" for each in code_needs(workload.code).all if each.need.kind == "method")
-
-
-def _home(module: str, name: str | None, installed: Mapping[str, str], rows: Rows) -> str | None:
-    """The module that defines an imported class; ``None`` if unknown."""
-    from compat.checks.code import releases
-
-    package = rows.package_of(module)
-    if package is None or package not in installed or not name:
-        return None
-    return releases().home(package, installed[package], module, name)
-
-
 def of_reached(
-    workload: Workload, installed: Mapping[str, str], rows: Rows, failing: frozenset[str] | None = None
+    workload: Workload, installed: Mapping[str, str], rows: Rows, failing: frozenset[str] | None, *, implied: bool
 ) -> Iterator[Finding]:
-    """Yield findings for submodules and calls that the workload reaches; ``failing``: the only packages that may fail."""
+    """Yield findings for submodules and calls that the workload reaches; ``failing``: the only packages that may fail.
+
+    ``implied``: the trainer follows from the task, and nothing says which options it is created with.
+    """
     broken = rows.broken(installed, tiers=("E2", "R1"), consumers=failing)
     if not broken:
         return
     reached = Reached(workload, installed, rows)
     found = [row for row in broken if reached.comes_to(row)]
+    if implied:
+        found = [row for row in found if row.tier == "E2" or row.package in ALWAYS_USED]
     for (consumer, package), rows_of_pair in paired(found).items():
         yield _finding(consumer, package, rows_of_pair, installed, rows, "hit")
 
@@ -266,7 +194,7 @@ def of_unreached(environment: Environment, installed: Mapping[str, str], rows: R
     """Yield the failures in submodules and calls that the workload is not known to reach, as questions."""
     from compat.model import Workload
 
-    reached = Reached(environment.workload or Workload(), installed, rows)
+    reached = Reached(with_trainer(environment.workload or Workload(), installed), installed, rows)
     left = [row for row in rows.broken(installed, tiers=("E2", "R1")) if not reached.comes_to(row)]
     for (consumer, package), found in paired(left).items():
         yield _finding(consumer, package, found, installed, rows, "possible")
@@ -366,7 +294,8 @@ def _apart(each: Evidence, there: str) -> tuple[int, ...]:
 def fixes_of(consumer: str, package: str, found: list[Row], installed: Mapping[str, str], rows: Rows) -> Iterator[Fix]:
     """Yield the nearest releases of either package that fix the failure."""
     bad = {version for row in found for version in row.bad}
-    good = [version for version in rows.versions(package) if version not in bad]
+    least = least_available(consumer, installed[consumer], package)  # an older one would only count as not installed
+    good = [each for each in rows.versions(package) if each not in bad and (least is None or key_of(each) >= key_of(least))]
     yield from nearest_fixes(package, installed[package], good, rows.versions(package), f"has what {consumer} needs")
     kinds = {"R" if row.tier == "R1" else "E" for row in found}
     broken = frozenset[str]().union(*(rows.failing_with(consumer, kind, package, installed[package]) for kind in kinds))

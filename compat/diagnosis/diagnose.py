@@ -18,6 +18,7 @@ from compat.diagnosis.installations import hidden_by_own_file
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE, explain_interface_errors
 from compat.diagnosis.loader import of_torch
 from compat.diagnosis.mentioned_names import extension_with_symbol, imports_of, rules_with
+from compat.diagnosis.missing_programs import missing_programs
 from compat.diagnosis.raised_messages import explain_raised_message
 from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier
 from compat.diagnosis.symptoms import general_rules
@@ -69,6 +70,8 @@ def diagnose(
     if found := hidden_by_own_file(errors, order, facts):
         return found
     sightings = list(_sightings(text, errors, order, matrix))
+    if not any(sighting.strength == _WHOLE for sighting in sightings) and (found := _programs(errors, order, facts)):
+        return found
     unshown = [sighting for sighting in sightings if sighting.strength < _WHOLE and not _shows(text, sighting.rule, facts)]
     shown = [sighting for sighting in sightings if sighting not in unshown]
     fitting = _ranked(shown, (_AGREES,), facts) or _ranked(shown, (_STATED_OTHERWISE,), facts)
@@ -91,6 +94,12 @@ def diagnose(
     found = found or _by_names(text, errors, facts, matrix)
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in experience_findings(text, facts) if named.isdisjoint(each.packages)))
+
+
+def _programs(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
+    """Explain the decisive error if it says that a program is missing."""
+    decisive = [errors[number] for number in order[:1]]
+    return tuple(each for error in decisive for each in missing_programs(error.message, error.line, facts))
 
 
 def _by_names(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _MANYLINUX = "https://peps.python.org/pep-0600/"
 
+_CUT = re.compile(r"^((?:ImportError|OSError): (?:.{0,200}/)?lib[\w+-]{1,60}\.so(?:\.\d{1,4}){0,4}):?(?: c[\w ]{0,30})?$")
+"""The loader's message without its end: a library alone is the name of one that is missing."""
 _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "
     r"object file"
@@ -82,6 +84,7 @@ def explain_loader_message(
     message: str, where: str, error: RaisedError | None, facts: Facts, derived: Sequence[Finding]
 ) -> list[Finding]:
     """Explain a loader's message: a missing library, an undefined symbol, or a C library that is too old."""
+    message = _CUT.sub(r"\1: cannot open shared object file", message)
     for hint, read in _READERS:
         if hint in message and (found := read(message, where, error, facts)) is not None:
             of_builds = (f"build-{name}-cuda" for name in found.packages) if found.rule == _NO_CUDA else ()

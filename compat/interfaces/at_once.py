@@ -34,13 +34,14 @@ AVAILABLE_FROM: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("transformers", "accelerate"): (("4.36.0", "0.21.0"), ("4.45.0", "0.26.0"), ("5.0.0rc0", "1.1.0")),
     ("transformers", "bitsandbytes"): (("5.0.0rc0", "0.46.1"),),
     ("transformers", "hqq"): (("4.46.0", "0.2.1"),),
+    ("transformers", "torch"): (("4.52.0", "2.1"), ("5.0.0", "2.2"), ("5.1.0", "2.4"), ("5.15.0", "2.5"), ("5.20.0", "2.6")),
     ("transformers", "torchao"): (("4.50.0", "0.4.0"), ("5.4.0", "0.15.0")),
     ("transformers", "compressed-tensors"): (("5.11.0", "0.15.0"),),
     ("transformers", "kernels"): (("5.0.0rc0", "0.9.0"), ("5.2.0", "0.10.2"), ("5.13.0", "0.15.2"), ("5.15.0", "0.16.0")),
     ("transformers", "mistral-common"): (("5.14.0", "1.11.5"),),
 }
 """The least release of a package for which ``is_…_available()`` of the consumer holds, since releases of it: below, its guarded
-imports are passed over. From the defaults of ``min_version`` in ``transformers/utils/import_utils.py``, 4.26 to 5.16."""
+imports are passed over. From ``transformers/utils/import_utils.py``, 4.26 to 5.24."""
 
 
 def least_available(consumer: str, version: str, package: str) -> str | None:
@@ -70,6 +71,19 @@ ENTRIES: dict[str, tuple[str, ...]] = {
 
 Following the imports of all packages would be too slow. Of modules that moved, every place is listed.
 """
+JOB = "E2 of jobs"
+"""The part of E2 about modules of the libraries in :data:`JOBS` that almost every job runs, whatever else is installed."""
+JOBS: dict[str, tuple[str, ...]] = {
+    "transformers": ("transformers.modeling_utils",),
+    "diffusers": ("diffusers.models.modeling_utils", "diffusers.pipelines.pipeline_utils"),
+    "fms-hf-tuning": ("tuning.sft_trainer",),
+    "fschat": ("fastchat.model.model_adapter",),
+    "instructlab-training": ("instructlab.training.model",),
+    "litgpt": ("litgpt.finetune.full", "litgpt.finetune.lora", "litgpt.pretrain", "litgpt.generate.base"),
+    "mergekit": ("mergekit.config",),
+    "torchtune": ("torchtune.modules", "torchtune.training"),
+}
+"""Libraries that load their parts lazily, and the modules that loading any model, or any command of theirs, imports."""
 MAIN = "main"
 """The part of E2 and R1 about the packages in :data:`MAINS`: releases with which all of these modules fail."""
 MAINS: dict[str, tuple[str, ...]] = {
@@ -108,9 +122,9 @@ class AtOnce:
     def pairs(self, installed: Mapping[str, str], about: frozenset[str]) -> set[frozenset[str]]:
         """Return the pairs of installed packages, one of them in ``about``, of which one fails to import with the other.
 
-        Of the applications in :data:`ENTRIES`, also those of which a module fails that any use of them runs.
+        Of the applications in :data:`ENTRIES` and the libraries in :data:`JOBS`, also those of which such a module fails.
         """
-        tiers = ("E1", REACHED) if not ENTRIES.keys().isdisjoint(installed) else ("E1",)
+        tiers = ("E1", JOB, REACHED) if not ENTRIES.keys().isdisjoint(installed) else ("E1", JOB)
         listed = {name: (version,) for name, version in installed.items()}
         return set(map(frozenset, self._pairs(listed, tiers, about)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from compat.interfaces.at_once import ENTRIES, MAINS, importable
+from compat.interfaces.at_once import ENTRIES, JOBS, MAINS, importable
 from compat.interfaces.rows import E1, E2, R1, Row, Rows, Walk
 from compat.interfaces.source.records import AVAILABLE, Import, Module
 from compat.records import kept
@@ -143,14 +143,17 @@ class Reach:
 
 
 def eager_rows(
-    rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None
+    rows: Rows, installed: Mapping[str, str], consumers: Iterable[str] | None = None, *, job: bool = False
 ) -> list[tuple[Row, tuple[str, ...]]]:
     """Return the rows that break the import of an installed package, or of a module that any use of an application runs.
 
-    Each comes with the chain of imports that leads there. ``consumers`` limits the result to failures in these packages.
+    Each comes with the chain of imports that leads there. ``consumers`` limits the result to failures in these packages;
+    ``job`` adds what almost every job runs of a library.
     """
     used = sorted(ENTRIES.keys() & installed.keys())
     entries = [entry for package in used for entry in (*rows.tops(package), *ENTRIES[package])]
+    if job:
+        entries += [entry for package in sorted(JOBS.keys() & installed.keys()) for entry in JOBS[package]]
     broken = rows.broken(installed, tiers=(E1, E2) if entries else (E1,), consumers=consumers)
     found: list[tuple[Row, tuple[str, ...]]] = [(row, (row.module,)) for row in broken if row.tier == E1]
     later = [row for row in broken if row.tier == E2]

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import permutations
 
 from compat.checks import deduplicated, derived_findings
-from compat.checks.interfaces import Reached, open_rows_once
+from compat.checks.interfaces import open_rows_once
 from compat.checks.questions import fold_questions
+from compat.checks.reached import Reached, with_trainer
 from compat.checks.torch_build import OF_IMAGE, REPLACES
 from compat.model import Distribution, Environment, Finding, Source
 from compat.records import replace
@@ -179,6 +180,7 @@ class WholePlans:
         if finding.origin != "surface" or rows is None or workload is None or len(finding.packages) != 2:
             return
         installed = {name: release.public for name, release in chosen.items()}
+        workload = with_trainer(workload, installed)
         reached: dict[str, Reached] = {}
         for consumer, package in permutations(sorted(finding.packages)):
             if consumer not in rows.consumers or not {consumer, package} <= known.keys():

@@ -61,29 +61,15 @@ def wanted_in(text: str) -> tuple[Wanted, ...]:
 
 def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     groups = {key: value.rstrip(".,") for key, value in match.groupdict().items() if value}
+    is_known = distribution_of(groups["name"]) is not None
     name = distribution_of(groups["name"]) or normalized(groups["name"])
-    specifier = groups.get("spec", "").replace(" ", "")
-    if "least" in groups:
-        specifier = f">={groups['least'].removeprefix('v')}"
-    elif "exact" in groups:
-        specifier = f"=={groups['exact']}"
-    elif "most" in groups:
-        *before, last = groups["most"].split(".")  # 2.2 or less: every 2.2.x
-        specifier = f"<{'.'.join([*before, str(int(last) + 1)])}" if last.isdecimal() else f"<={groups['most']}"
-    elif "refused" in groups:
-        if name != "python" and distribution_of(groups["name"]) is None:
-            return None  # "CUDA version 12.8 is not supported"
-        groups["found"] = groups["refused"]
-        specifier = f"!={groups['refused'].removeprefix('v')}"
-        listed = [each.removeprefix("v") for each in re.split(r",? (?:and |or )?", groups.get("listed", ""))]
-        if all(map(is_version, listed)):  # the newest of those that the message lists
-            specifier = f"=={max(listed, key=versions.key_of)}"
-    elif "series" in groups:
-        specifier = f"<{int(groups['series']) + 1}"
-    loose = ("least" in groups or ("part" in groups and name != "python")) and "by" not in groups and "found" not in groups
-    if loose and distribution_of(groups["name"]) is None:
+    if not is_known and ("old" in groups or ("refused" in groups and name != "python")):
+        return None  # "driver 470.57 is too old", "CUDA version 12.8 is not supported"
+    specifier = _specifier(groups)
+    found = next((groups[each] for each in ("refused", "old", "found") if each in groups), "").removeprefix("v") or None
+    loose = ("least" in groups or ("part" in groups and name != "python")) and "by" not in groups and found is None
+    if loose and not is_known:
         return None  # "please update your driver to 550", "FP8 requires CUDA >= 12.4"
-    found = groups.get("found", "").removeprefix("v") or None
     if specifier and not is_specifier(specifier):
         return None
     if found is not None and not versions.is_version(found):
@@ -93,6 +79,27 @@ def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     by = groups.get("by")
     by = by and (distribution_of(by) or normalized(by))
     return Wanted(name, specifier, found, by, groups.get("by_version"), line, in_words="part" in groups)
+
+
+def _specifier(groups: Mapping[str, str]) -> str:
+    """Return the specifier that the groups of a form state; "" for any release."""
+    if "least" in groups:
+        return f">={groups['least'].removeprefix('v')}"
+    if "exact" in groups:
+        return f"=={groups['exact']}"
+    if "most" in groups:
+        *before, last = groups["most"].split(".")  # 2.2 or less: every 2.2.x
+        return f"<{'.'.join([*before, str(int(last) + 1)])}" if last.isdecimal() else f"<={groups['most']}"
+    if "refused" in groups:
+        listed = [each.removeprefix("v") for each in re.split(r",? (?:and |or )?", groups.get("listed", ""))]
+        if all(map(is_version, listed)):  # the newest of those that the message lists
+            return f"=={max(listed, key=versions.key_of)}"
+        return f"!={groups['refused'].removeprefix('v')}"
+    if "old" in groups:
+        return f">{groups['old'].removeprefix('v').partition('+')[0]}"
+    if "series" in groups:
+        return f"<{int(groups['series']) + 1}"
+    return groups.get("spec", "").replace(" ", "")
 
 
 _NAMELESS = re.compile(

@@ -134,6 +134,7 @@ FORMS = (
         rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"
         r"(?:[.,:;]? (?:[Cc]urrently )?(?:[Ss]upported|[Oo]nly) versions? (?:are|is):? "
         rf"(?P<listed>{_V}(?:,? (?:and |or )?{_V}){{0,20}}))?"),
+    Form(" too old", rf"{_START}{_N}(?:'s)?(?: version)? (?P<old>{_V}) (?:is|was) too old\b"),
     Form("nsupported", rf"\b[Uu]nsupported {_N} version:? (?P<refused>{_V})(?![\w.]*\w)"),
     Form("compiled using NumPy 1.x",
         rf"compiled using (?P<name>NumPy) (?P<series>1)\.x cannot be run in\s{{1,20}}NumPy {_FOUND}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scripts.refresh import extension_builds, linked, numpy_abi, overlaps, releases, torch_builds, triton_gpus, wheels
+from scripts.refresh import extension_builds, linked, numpy_abi, overlaps, programs, releases, torch_builds, triton_gpus, wheels
 from scripts.refresh.updates import Kind
 
 KINDS: Mapping[str, Kind] = {
@@ -15,6 +15,7 @@ KINDS: Mapping[str, Kind] = {
     "linked": linked.update,
     "numpy_abi": numpy_abi.update,
     "overlaps": overlaps.update,
+    "programs": programs.update,
     "triton_gpus": triton_gpus.update,
     "wheels": wheels.update,
 }

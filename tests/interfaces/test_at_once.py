@@ -58,7 +58,7 @@ def test_pairs_are_those_of_which_one_fails_to_import(first: AtOnce) -> None:
         for other in sorted(_ROWS.packages - {consumer}):
             for old in _ROWS.versions(other)[:: 15 if THOROUGH else 45]:
                 here = {consumer: version, other: old}
-                told = {(row.tier, frozenset((row.consumer, row.package))) for row, _ in eager_rows(_ROWS, here)}
+                told = {(row.tier, frozenset((row.consumer, row.package))) for row, _ in eager_rows(_ROWS, here, job=True)}
                 found = first.pairs(here, frozenset((other,)))
                 assert found <= {pair for _, pair in told}
                 assert found >= {pair for tier, pair in told if tier == "E1"}
@@ -70,3 +70,13 @@ def test_a_pair_counts_if_any_use_of_an_application_runs_the_module(first: AtOnc
     here = {"unsloth": "2025.6.2", "transformers": "4.49.0"}
     assert first.pairs(here, frozenset(("unsloth",))) == {frozenset(here)}
     assert first.pairs({**here, "transformers": "4.52.4"}, frozenset(("unsloth",))) == set()
+
+
+def test_a_pair_counts_if_almost_every_job_runs_the_module(first: AtOnce) -> None:
+    """transformers.modeling_utils of 4.57.0 asks torchao.quantization for a name that torchao 0.9.0 added."""
+    assert _ROWS is not None
+    here = {"transformers": "4.57.0", "torchao": "0.7.0"}
+    assert first.pairs(here, frozenset(("torchao",))) == {frozenset(here)}
+    assert first.pairs({**here, "torchao": "0.9.0"}, frozenset(("torchao",))) == set()
+    assert eager_rows(_ROWS, here) == []
+    assert {row.consumer for row, _ in eager_rows(_ROWS, here, job=True)} == {"transformers"}

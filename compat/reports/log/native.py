@@ -79,6 +79,11 @@ _NATIVE = (
     _Native(FAILURE, "Out of memory: Killed process"),
     _Native(FAILURE, "kill event", r"oom[-_]kill event"),
     _Native(FAILURE, "while importing ", r"(?i:exception|error|failed)\b.{0,40} while importing \w+: "),
+    # a shell, or what starts programs
+    _Native(FAILURE, "not found", r"(?:^|: |/)[\w.+-]+: (?:command )?not found$|\bcommand not found: [\w.+-]+$"),
+    _Native(FAILURE, "is not recognized as ", r"is not recognized as (?:an internal|the name of a cmdlet)"),
+    _Native(FAILURE, "executable file not found in "),
+    _Native(FAILURE, "unable to execute '"),
     # installers and compilers
     _Native(FAILURE, "Could not find a version that satisfies"),
     _Native(FAILURE, "No matching distribution found for"),
