@@ -66,6 +66,8 @@ ENTRIES: dict[str, tuple[str, ...]] = {
     "lighteval": ("lighteval.main_accelerate", "lighteval.pipeline"),
     "lm-eval": ("lm_eval.__main__", "lm_eval.evaluator"),
     "vllm": ("vllm.entrypoints.llm",),
+    "nemo-toolkit": ("nemo.core.classes.common",),
+    "basicsr": ("basicsr.data.degradations",),
 }  # fmt: skip
 """Packages whose imports are followed into other packages, and the modules besides themselves that any use of them runs.
 

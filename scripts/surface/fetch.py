@@ -68,18 +68,18 @@ def fetch(store: Store, settings: Settings, packages: Iterable[str], threads: in
 
 
 def missing(files: Iterable[File], package: str, known: set[str]) -> list[File]:
-    """The file to read of each release that is wanted and not known, newest first."""
+    """The file to read of each release that is wanted and not known, newest first.
+
+    Of a package without a release since then, the last one is wanted: it is what people still install.
+    """
     releases: dict[str, list[File]] = {}
     for file in files:
-        if file.version not in known and _is_wanted(package, file.version):
+        if _is_wanted(package, file.version):
             releases.setdefault(file.version, []).append(file)
-    chosen = []
-    for version, found in releases.items():
-        dated = [file for file in found if file.uploaded]
-        if dated and min(file.uploaded or "" for file in dated)[:10] >= SINCE:
-            best = min(dated, key=preference)
-            chosen.append((Version(version), best))
-    return [file for _, file in sorted(chosen, key=lambda pair: pair[0], reverse=True)]
+    days = {version: min((file.uploaded for file in found if file.uploaded), default="") for version, found in releases.items()}
+    since = min(SINCE, max(days.values(), default=""))
+    wanted = (version for version, day in days.items() if day and day[:10] >= since[:10] and version not in known)
+    return [min(releases[version], key=preference) for version in sorted(wanted, key=Version, reverse=True)]
 
 
 def _is_wanted(package: str, version: str) -> bool:

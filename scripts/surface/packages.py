@@ -31,20 +31,22 @@ AROUND = (
 """What stacks lock around them: mined like the others, and in the tables with their names."""
 
 USERS = (
-    "adapters", "ai2-olmo", "alpaca-eval", "angle-emb", "aphrodite-engine", "audiocraft", "bert-score", "bertopic", "bertviz",
-    "byaldi", "captum", "chatterbox-tts", "chronos-forecasting", "clip-interrogator", "colbert-ai", "colpali-engine",
-    "compel", "controlnet-aux", "coqui-tts", "datatrove", "detoxify", "diffsynth", "distilabel", "docling-ibm-models",
-    "easyocr", "esm", "evalplus", "exllamav2", "f5-tts", "fairscale", "fairseq", "faster-whisper", "flair", "fms-hf-tuning",
-    "gliner", "granite-tsfm", "gritlm", "happytransformer", "haystack-ai", "infinity-emb", "inseq", "instructlab-training",
-    "instructorembedding", "intel-extension-for-transformers", "k-diffusion", "keybert", "kokoro", "langchain-huggingface",
-    "lerobot", "litgpt", "llm-blender", "llm-foundry", "llm-guard", "llm2vec", "lm-polygraph", "lmms-eval", "lycoris-lora",
-    "magic-pdf", "marker-pdf", "mergekit", "mlx-lm", "mlx-vlm", "moondream", "mosaicml", "nanotron", "neural-compressor",
-    "nncf", "nnsight", "opencompass", "optimum-benchmark", "outetts", "parler-tts", "petals", "pyannote-audio", "pylate",
-    "python-doctr", "pytorch-metric-learning", "pyvene", "ragatouille", "repeng", "salesforce-lavis", "simpletransformers",
-    "smolagents", "spacy-llm", "spacy-transformers", "span-marker", "sparseml", "speechbrain", "stable-audio-tools",
-    "stable-ts", "stanza", "surya-ocr", "textattack", "torch-geometric", "transformer-lens", "transformers-interpret",
-    "transformers-stream-generator", "txtai", "unbabel-comet", "uni2ts", "unstructured-inference", "whisper-timestamped",
-    "whisperx", "xfuser",
+    "adapters", "ai2-olmo", "alpaca-eval", "angle-emb", "aphrodite-engine", "audiocraft", "basicsr", "bert-score", "bertopic",
+    "bertviz", "byaldi", "captum", "chatterbox-tts", "chronos-forecasting", "clip-interrogator", "colbert-ai",
+    "colpali-engine", "compel", "controlnet-aux", "coqui-tts", "datatrove", "detoxify", "diffsynth", "distilabel", "docling",
+    "docling-ibm-models", "easyocr", "esm", "evalplus", "exllamav2", "exllamav3", "f5-tts", "fairscale", "fairseq",
+    "faster-whisper", "flair", "fms-hf-tuning", "funasr", "gfpgan", "gliner", "granite-tsfm", "gritlm", "happytransformer",
+    "haystack-ai", "infinity-emb", "inseq", "instructlab-training", "instructorembedding", "intel-extension-for-pytorch",
+    "intel-extension-for-transformers", "k-diffusion", "keybert", "kokoro", "ktransformers", "langchain-huggingface",
+    "lerobot", "lightning-fabric", "litgpt", "llm-blender", "llm-foundry", "llm-guard", "llm2vec", "lm-polygraph", "lmcache",
+    "lmms-eval", "lycoris-lora", "magic-pdf", "marker-pdf", "mergekit", "mineru", "mlx-lm", "mlx-vlm", "mmengine",
+    "modelscope", "moondream", "mosaicml", "nanotron", "nemo-curator", "nemo-toolkit", "neural-compressor", "nncf", "nnsight",
+    "openai-whisper", "opencompass", "optimum-benchmark", "outetts", "parler-tts", "petals", "pyannote-audio", "pylate",
+    "python-doctr", "pytorch-metric-learning", "pytorchvideo", "pyvene", "ragas", "ragatouille", "realesrgan", "repeng",
+    "salesforce-lavis", "simpletransformers", "smolagents", "spacy-llm", "spacy-transformers", "span-marker", "sparseml",
+    "speechbrain", "stable-audio-tools", "stable-ts", "stanza", "surya-ocr", "swanlab", "textattack", "torch-geometric",
+    "torch-tensorrt", "torchrec", "transformer-lens", "transformers-interpret", "transformers-stream-generator", "txtai",
+    "unbabel-comet", "uni2ts", "unstructured-inference", "vllm-ascend", "whisper-timestamped", "whisperx", "xfuser",
 )  # fmt: skip
 """Packages that work on top of the others: only what they use of them is mined."""
 
@@ -75,7 +77,7 @@ TOPS = {
     "unbabel-comet": ("comet",), "aphrodite-engine": ("aphrodite",), "fms-hf-tuning": ("tuning",), "ai2-olmo": ("olmo",),
     "stable-ts": ("stable_whisper",), "lycoris-lora": ("lycoris",), "chronos-forecasting": ("chronos",),
     "chatterbox-tts": ("chatterbox",),
-    "nvidia-ml-py": ("pynvml",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
+    "nvidia-ml-py": ("pynvml",), "openai-whisper": ("whisper",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
 
