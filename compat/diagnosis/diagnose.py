@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
-from compat.diagnosis.explanations import between, explain_symptoms
+from compat.diagnosis.explanations import between, explain_symptoms, of_description
 from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.installations import hidden_by_own_file
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE, explain_interface_errors
@@ -20,6 +20,7 @@ from compat.diagnosis.loader import of_torch
 from compat.diagnosis.mentioned_names import extension_with_symbol, imports_of, rules_with
 from compat.diagnosis.missing_programs import missing_programs
 from compat.diagnosis.raised_messages import explain_raised_message
+from compat.diagnosis.similar import described
 from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
@@ -70,8 +71,10 @@ def diagnose(
     if found := hidden_by_own_file(errors, order, facts):
         return found
     sightings = list(_sightings(text, errors, order, matrix))
-    if not any(sighting.strength == _WHOLE for sighting in sightings) and (found := _programs(errors, order, facts)):
-        return found
+    if order and not any(sighting.strength == _WHOLE for sighting in sightings):
+        decisive = errors[order[0]]
+        if programs := missing_programs(decisive.message, decisive.line, facts):
+            return tuple(programs)
     unshown = [sighting for sighting in sightings if sighting.strength < _WHOLE and not _shows(text, sighting.rule, facts)]
     shown = [sighting for sighting in sightings if sighting not in unshown]
     fitting = _ranked(shown, (_AGREES,), facts) or _ranked(shown, (_STATED_OTHERWISE,), facts)
@@ -91,33 +94,47 @@ def diagnose(
     # a rule with this message says more than a guess, even if nothing else shows its packages
     at = next((number for number, each in enumerate(found) if _is_guess(each)), len(found))
     found = (*found[:at], *_ranked(unshown, (_AGREES, _STATED_OTHERWISE), facts), *found[at:])
-    found = found or _by_names(text, errors, facts, matrix)
+    if not any(error.frames for error in errors):
+        found = found or _by_names(text, errors, facts, matrix)
+        if all(each.rule == INTERFACE and _is_guess(each) for each in found):
+            found = _by_words(text, errors, facts, matrix) or found
     named = {name for each in found for name in each.packages}
     return (*found, *(each for each in experience_findings(text, facts) if named.isdisjoint(each.packages)))
 
 
-def _programs(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
-    """Explain the decisive error if it says that a program is missing."""
-    decisive = [errors[number] for number in order[:1]]
-    return tuple(each for error in decisive for each in missing_programs(error.message, error.line, facts))
-
-
 def _by_names(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
     """Explain a text without any traceback by the names of code that it mentions."""
-    if any(error.frames for error in errors):
-        return ()
     line = errors[0].line if errors else 1
-    raised = {error.exception.rpartition(".")[2] for error in errors if error.exception}
-    sightings = [
-        Sighting(rule, _MESSAGE, line, 0) for rule in rules_with(text, matrix)
-        if _shows(text, rule, facts) and (not raised or not raised.isdisjoint(each.exception for each in rule.errors))
-    ]  # fmt: skip
-    found = _ranked(sightings, (_AGREES, _STATED_OTHERWISE), facts)
+    raised = _raised(errors)
+    rules = (each for each in rules_with(text, matrix) if _shows(text, each, facts) and _may_raise(each, raised))
+    found = _ranked([Sighting(each, _MESSAGE, line, 0) for each in rules], (_AGREES, _STATED_OTHERWISE), facts)
     imports = () if found or raised - {"ImportError"} else imports_of(text, line, facts)
     explained = (finding for error in imports for finding in explain_interface_errors(error, facts))
     found = found or tuple(each for each in explained if each.rule != "symptom-another-copy")
     extension = None if found else extension_with_symbol(text)
     return found if extension is None else (of_torch(extension, f"the error on line {line} of the text", facts),)
+
+
+def _by_words(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Matrix) -> tuple[Finding, ...]:
+    """Explain a text without any traceback that tells of a known problem in other words.
+
+    What a package wrote itself is no description: the messages of rules were compared with it.
+    """
+    alike = () if any(f"{name}: " in text for name in _raised(errors)) else described(text, matrix)
+    rules = [each for each in alike if isinstance(each, Rule) and _may_raise(each, _raised(errors))]
+    found = _ranked([Sighting(each, _MESSAGE, 1, 0) for each in rules], (_AGREES, _STATED_OTHERWISE), facts)
+    meant = tuple(of_description(each, text, facts) for each in alike if not isinstance(each, Rule))
+    return (*(replace(each, verdict="possible", here="the words of the text") for each in found), *meant)
+
+
+def _raised(errors: Sequence[RaisedError]) -> frozenset[str]:
+    """The classes of exceptions that a text names."""
+    return frozenset(error.exception.rpartition(".")[2] for error in errors if error.exception)
+
+
+def _may_raise(rule: Rule, raised: frozenset[str]) -> bool:
+    """Whether one of a rule's errors is of a class that a text names, if it names any."""
+    return not raised or not raised.isdisjoint(each.exception for each in rule.errors)
 
 
 def _is_guess(finding: Finding) -> bool:

@@ -176,11 +176,32 @@ def _explaining(finding: Finding, where: str) -> Finding:
     return replace(finding, severity=severity, here=f"{where}, {finding.here}")
 
 
+def of_description(symptom: Symptom, text: str, facts: Facts) -> Finding:
+    """Return the finding for a symptom that a text describes without its message."""
+    return _explained(symptom, {}, text, text, "the words of the text", "", None, facts)
+
+
 def _finding(symptom: Symptom, match: Match, where: str, before: str, error: RaisedError | None, facts: Facts) -> Finding:
     groups = {re.sub(r"_\d$", "", name): value for name, value in match.groupdict().items() if value}
+    around = match.string[max(0, match.start() - 400) : match.end() + 200]
+    return _explained(symptom, groups, match.string, around, where, before, error, facts)
+
+
+def _explained(
+    symptom: Symptom,
+    groups: dict[str, str],
+    text: str,
+    around: str,
+    where: str,
+    before: str,
+    error: RaisedError | None,
+    facts: Facts,
+) -> Finding:
+    """Return the finding for a symptom: ``groups`` of its pattern, the whole text, and what stands ``around`` the message."""
+    said = dict(groups)
     filled = (_filled(name, groups) for name in symptom.packages)
     names = [next(iter(packages_in(name)), None) or distribution_of(name) or distribution_of_module(name) for name in filled]
-    names = names or packages_in(match.string[max(0, match.start() - 400) : match.end() + 200])
+    names = names or packages_in(around)
     if not names and error is not None:
         met = [normalized(name) for name in innermost_packages(error)]
         names = [name for name in met if not symptom.kernels or name in WITH_KERNELS][-1:]
@@ -208,7 +229,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
         confidence="reported",
         packages={name: version_of(name, facts) for name in names},
         facts=symptom.facts,
-        fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, match, device, names, facts)),
+        fixes=tuple(_filled_fix(fix, groups) for fix in _fixes(symptom, said, text, device, names, facts)),
         evidence=symptom.evidence,
         here=", ".join((where, *known)),
     )
@@ -220,30 +241,35 @@ def _gpu(symptom: Symptom, code: str | None, device: Accelerator | None) -> str:
     return f"this {'AMD ' if symptom.name.startswith('hip') else ''}GPU{f' ({code})' if code else ''}"
 
 
-def _fixes(symptom: Symptom, match: Match, device: Accelerator | None, names: Sequence[str], facts: Facts) -> tuple[Fix, ...]:
-    """Return the fixes of a symptom, with releases in place of placeholders if the message or the environment tells which."""
+def _fixes(
+    symptom: Symptom, said: Mapping[str, str], text: str, device: Accelerator | None, names: Sequence[str], facts: Facts
+) -> tuple[Fix, ...]:
+    """Return the fixes of a symptom, with releases in place of placeholders if the message or the environment tells which.
+
+    ``said`` are the groups of its pattern in the ``text``.
+    """
     found: tuple[Fix, ...] = ()
     if symptom.name == "hip-no-code" and device is not None and (known := tuple(overrides(device))):
         return (*known, *(fix for fix in symptom.fixes if fix.kind != "env-var"))
     if symptom.name == "no-kernel-image" and device is not None and names == ["torch"]:
         found = torch_for_device(device, facts)
         return (*found, *symptom.fixes[1:]) if found else symptom.fixes
-    if symptom.name == "capability-too-low" and match["what"]:
+    if symptom.name == "capability-too-low" and said.get("what"):
         for package in [name for name in names if name in ENGINES] or ENGINES:
             found += tuple(
-                releases_accepting_gpu(package, (f"quantization={match['what']}",), version_of(package, facts) or "", facts)
+                releases_accepting_gpu(package, (f"quantization={said['what']}",), version_of(package, facts) or "", facts)
             )
         return (*found, *symptom.fixes)
-    if symptom.name == "container-driver" and match["what"] == "cuda":
-        return (*driver_of(match["spec"], facts), *image_before(match["spec"], facts), *symptom.fixes[1:])
+    if symptom.name == "container-driver" and said.get("what") == "cuda":
+        return (*driver_of(said["spec"], facts), *image_before(said["spec"], facts), *symptom.fixes[1:])
     if symptom.name == "forward-compatibility" and (newer := cuda_above_driver(facts)):
         return (*driver_of(newer, facts), *image_before(newer, facts), *symptom.fixes[1:])
     if symptom.written_for:
         return (*of_their_time(*symptom.written_for, facts), *symptom.fixes)
     if symptom.name == "driver-too-old":
-        found = for_driver(match.string, facts)
-    elif symptom.name == "torch-gpu" and match["code"]:
-        found = for_gpu(match["code"], facts)
+        found = for_driver(text, facts)
+    elif symptom.name == "torch-gpu" and said.get("code"):
+        found = for_gpu(said["code"], facts)
         if version_of("torch", facts) is None:  # the release that was running may have a build for another CUDA
             found += tuple(fix for fix in symptom.fixes if fix.kind == "source-install")
     fixes = (*(fix for fix in symptom.fixes if fix.package != "torch"), *found) if found else symptom.fixes

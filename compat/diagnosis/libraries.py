@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _MANYLINUX = "https://peps.python.org/pep-0600/"
 
-_CUT = re.compile(r"^((?:ImportError|OSError): (?:.{0,200}/)?lib[\w+-]{1,60}\.so(?:\.\d{1,4}){0,4}):?(?: c[\w ]{0,30})?$")
+_CUT = re.compile(r"^((?:ImportError|OSError): lib[\w+-]{1,60}\.so(?:\.\d{1,4}){0,4}):?(?: c[\w ]{0,30})?$")
 """The loader's message without its end: a library alone is the name of one that is missing."""
 _MISSING = re.compile(
     r"(?<![\w.+-])lib(?P<name>[\w+-]{1,60}(?:-\d\.\d)?)\.so(?:\.(?P<release>\d{1,4}))?[\d.]{0,20}: cannot open shared "

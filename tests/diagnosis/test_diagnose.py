@@ -117,7 +117,7 @@ def test_fixes_for_the_environment_that_ran_are_shown_unless_this_one_has_them(c
         return [fix["spec"] for fix in finding["fixes"]]
 
     assert fixes("2025.7.1") == [None, ">=2025.7.3,<2026.9.12"]
-    assert fixes("2025.7.5") == [None, ">=2025.5.8,<2025.7.2"]
+    assert fixes("2025.7.5") == [None, ">=2025.5.8,<2025.7.2,!=2025.6.3"]
 
 
 @pytest.mark.parametrize(

@@ -5,51 +5,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from compat.reports.log.languages import CANNOT, LACKING, MODULE, NAME, NOT_FOUND, OWNER, REFUSING, VERSION, Q
+from compat.reports.words import distribution_of
 from compat.workload.trainers import CONFIGS, TASKS
 
-_Q = r"[`'\"]{0,2}"
-_NAME = rf"{_Q}(?P<name>[A-Za-z_]\w{{2,80}})(?:\(\))?{_Q}"
-_OWNER = rf"{_Q}(?P<owner>[A-Za-z_]\w{{1,60}}(?:\.\w{{1,60}}){{0,8}})(?:\(\))?{_Q}"
-_MODULE = rf"{_Q}(?P<owner>[a-z_][a-z0-9_]{{1,40}}(?:\.\w{{1,60}}){{1,8}}){_Q}"
-_VERSION = r"(?:[ =-]{1,3}(?:v|version )?\d[\w.]{0,20})?"
 _IS = r"(?:is|was|were|are|has been|have been|got|is now|seems? to be)"
 _GONE = r"(?:gone|removed|dropped|renamed|moved|deleted|missing)"
 _NO_MORE = r"(?:no longer|does(?: not|n't)(?: seem to)?) (?:exists?|available|there|present|defined|importable)"
 _REMOVED = r"(?:removed|dropped|renamed|moved|gone)"
 _REMOVES = r"(?:removed|removes|dropped|drops|renamed|renames)"
-_CANNOT = r"(?:[Cc]an(?:no|')t|[Cc]an not|[Cc]ould not|[Uu]nable to|[Ff]ail(?:s|ed)? to)"
 _KIND = "the|class|classes|function|method|argument|attribute|name|module|old|legacy|deprecated|private|public"
 _LACKED = "(?:dependency|package|module|requirement)"
 _REFUSES = r"(?:(?:does(?: not|n't)|did(?: not|n't)|no longer) (?:know|takes?|accepts?|supports?|recognizes?))"
 _WANTS = r"\b(?:wants?|needs?|requires?|missing|asks for|no)\b"
 _FORMS = (
+    *(("keyword", *each) for each in REFUSING),
     ("keyword", ("unexpected",),
-        rf"unexpected (?:keyword|kwarg)s?(?: arg(?:ument)?s?| parameters?)?:? {_Q}(?!arg)(?P<name>[a-z_]\w{{2,60}})"),
+        rf"unexpected (?:keyword|kwarg)s?(?: arg(?:ument)?s?| parameters?)?:? {Q}(?!arg)(?P<name>[a-z_]\w{{2,60}})"),
     ("keyword", ("unexpected",), r"\bunexpected (?:option |argument )?[`'\"]{0,2}(?P<name>[a-z]\w{2,40}_\w{2,40})\b"),
     ("refused", (" know ", " take ", " accept ", " support ", " recognize ", " takes ", " accepts ", " supports "),
-        rf"(?<![\w.]){_OWNER} {_REFUSES}(?: the)?(?: (?:keyword|argument|parameter|option)){{0,2}} {_NAME}"),
+        rf"(?<![\w.]){OWNER} {_REFUSES}(?: the)?(?: (?:keyword|argument|parameter|option)){{0,2}} {NAME}"),
     ("named", ("o module ",), r"\b[Nn]o module (?:named |called )?[`'\"]{0,2}(?P<name>[a-z_][\w.]{2,80}\w)"),
-    ("library", (".so",), rf"{_CANNOT} (?:find|load|open|locate) {_Q}(?P<name>lib[\w-]{{2,40}}\.so[.\d]{{0,8}}\d)"),
+    ("library", (".so",), rf"{CANNOT} (?:find|load|open|locate) {Q}(?P<name>lib[\w-]{{2,40}}\.so[.\d]{{0,8}}\d)"),
     ("version", ("GLIBC", "CXXABI"),
         rf"{_WANTS}[^\n]{{0,20}} [`']?(?P<name>(?:GLIBC|GLIBCXX|CXXABI)_\d[\d.]{{0,10}}\d)"),
     ("symbol", ("ndefined symbol",), r"[Uu]ndefined symbols?:? (?!_Z)(?P<name>[A-Za-z]\w{5,80})"),
-    ("module", (" gone", " removed", " dropped", " renamed", " moved", " deleted", " missing"), rf"{_MODULE} {_IS} {_GONE}\b"),
-    ("module", (" no longer ", " exist", " available"), rf"{_MODULE} (?:is )?{_NO_MORE}\b"),
+    ("module", (" gone", " removed", " dropped", " renamed", " moved", " deleted", " missing"), rf"{MODULE} {_IS} {_GONE}\b"),
+    ("module", (" no longer ", " exist", " available"), rf"{MODULE} (?:is )?{_NO_MORE}\b"),
     ("name", (" removed", " dropped", " renamed", " moved", " gone", " missing"),
-        rf"{_NAME} (?:{_IS} )?(?:{_REMOVED}|missing) (?:from|in|since|with|as of|after|by) {_OWNER}{_VERSION}"),
+        rf"{NAME} (?:{_IS} )?(?:{_REMOVED}|missing) (?:from|in|since|with|as of|after|by) {OWNER}{VERSION}"),
     ("name", (" removed ", " removes ", " dropped ", " drops ", " renamed "),
-        rf"(?<![\w.]){_OWNER}{_VERSION} (?:has )?{_REMOVES}(?: (?:{_KIND}))* {_NAME}(?![\w.])"),
-    ("name", (" import ",), rf"{_CANNOT} import (?:the )?(?:name |class |function )?{_NAME} from {_OWNER}"),
-    ("name", (" no longer ",), rf"{_NAME} (?:is |are )?no longer (?:\w{{2,12}} )?(?:from|in) {_OWNER}"),
-    ("name", (" from ",), rf"\b(?:wants?|needs?|imports?|uses?|expects?|looks? for) {_NAME} from {_OWNER}"),
-    ("name", ("から",), rf"{_NAME} ?[はがを] ?{_OWNER} ?から"),
-    ("attribute", ("没有", "沒有"), rf"{_OWNER} ?(?:没有|沒有) ?{_NAME}"),
+        rf"(?<![\w.]){OWNER}{VERSION} (?:has )?{_REMOVES}(?: (?:{_KIND}))* {NAME}(?![\w.])"),
+    ("name", (" import ",), rf"{CANNOT} import (?:the )?(?:name |class |function )?{NAME} from {OWNER}"),
+    ("name", (" no longer ",),
+        rf"{NAME} (?:is |are )?no longer (?:(?:available|exported|found|defined|part|present) )?(?:from|in|of) {OWNER}"),
+    ("name", (" from ",), rf"\b(?:wants?|needs?|imports?|uses?|expects?|looks? for) {NAME} from {OWNER}"),
+    ("name", ("から",), rf"{NAME} ?[はがを] ?{OWNER} ?から"),
     ("attribute", (" has no ",), r"(?P<owner>[A-Z]\w{2,60})\b[^.\n]{0,40} has no [`'\"]{1,2}(?P<name>\w{2,80})[`'\"]"),
     ("attribute", (" no attribute ", " no method ", " no member ", " no function "),
-        rf"(?<![\w.]){_OWNER} (?:object |class |module )?(?:has|have) no (?:attribute|method|member|function) {_NAME}"),
-    ("attribute", ("o attribute ", "o method "), rf"[Nn]o (?:attribute|method) {_NAME} (?:in|on|for|of) {_OWNER}"),
+        rf"(?<![\w.]){OWNER} (?:object |class |module )?(?:has|have) no (?:attribute|method|member|function) {NAME}"),
+    ("attribute", ("o attribute ", "o method "), rf"[Nn]o (?:attribute|method) {NAME} (?:in|on|for|of) {OWNER}"),
+    *(("attribute", *each) for each in LACKING),
+    *(("named", *each) for each in NOT_FOUND),
     ("package", ("issing ",),
-        rf"[Mm]issing (?:\w{{2,12}} )?{_LACKED}(?: on)?:? {_Q}(?P<name>[A-Za-z][\w-]{{2,40}}){_Q}(?![\w-])"),
+        rf"[Mm]issing (?:\w{{2,12}} )?{_LACKED}(?: on)?:? {Q}(?P<name>[A-Za-z][\w-]{{2,40}}){Q}(?![\w-])"),
 )  # fmt: skip
 """What each form is about, words of which one is in every sentence of it, and its pattern."""
 _COMPILED = tuple((kind, hints, re.compile(pattern)) for kind, hints, pattern in _FORMS)
@@ -84,6 +83,10 @@ def paraphrased(text: str) -> Iterator[tuple[str, str]]:
         if match is None or not _is_code(name, owner, kind):
             continue
         above, _, last = owner.rpartition(".")
+        if kind in ("attribute", "name") and "_" in owner and not above and distribution_of(owner) is None:
+            kind = "refused"  # what looks like a function is no module
+        if kind == "attribute" and not above and owner.islower() and distribution_of(owner) is None:
+            continue  # "my_dataset isn't in the cache"
         trainer = next((f"{word}.__init__() " for word in _WORD.findall(text) if word in TASKS or word in CONFIGS), "")
         of_class = owner[:1].isupper() and not above
         for exception, message in _PYTHONS["class" if kind == "attribute" and owner[:1].isupper() else kind]:
@@ -106,7 +109,7 @@ def paraphrased(text: str) -> Iterator[tuple[str, str]]:
 def _is_code(name: str, owner: str, kind: str) -> bool:
     """Whether words of a sentence are names of code: a class, or something with an underscore or a dot."""
     if kind in ("keyword", "named"):
-        return "_" in name or name not in _AFTER
+        return ("_" in name or name not in _AFTER) and name.rpartition(".")[2] not in _FILES
     if kind in ("module", "package", "library", "version", "symbol"):
         return True
     if kind == "refused":
@@ -124,6 +127,10 @@ _AFTER = frozenset(
     ("and", "are", "but", "does", "error", "errors", "for", "from", "has", "issue", "not", "was", "were", "when", "with")
 )
 """Words that follow "unexpected keyword" in sentences."""
+_FILES = frozenset(
+    ("bin", "cfg", "cu", "dll", "gguf", "h", "json", "md", "pt", "pth", "py", "safetensors", "so", "toml", "txt", "yaml", "yml")
+)
+"""Ends of names of files, which are no modules."""
 _NO_OWNERS = frozenset(
     ("the", "this", "that", "it", "version", "main", "master", "release", "latest", "newer", "recent", "update", "pip")
 )

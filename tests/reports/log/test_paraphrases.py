@@ -26,6 +26,34 @@ def test_each_form(sentence: str, exception: str, message: str) -> None:
     assert list(paraphrased(sentence)) == [(exception, message)]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "exception", "message"),
+    [
+        ("fully_shard nimmt ignored_params nicht an", "TypeError", "got an unexpected keyword argument 'ignored_params'"),
+        ("SFTTrainer n'accepte plus tokenizer", "TypeError", "SFTTrainer.__init__() got an unexpected keyword argument 'tokenizer'"),
+        ("SFTTrainer no acepta max_seq_length", "TypeError", "SFTTrainer.__init__() got an unexpected keyword argument 'max_seq_length'"),
+        ("GRPOTrainer não aceita mais vllm_device", "TypeError", "GRPOTrainer.__init__() got an unexpected keyword argument 'vllm_device'"),
+        ("SFTConfig не принимает аргумент max_seq_length", "TypeError", "SFTConfig.__init__() got an unexpected keyword argument 'max_seq_length'"),
+        ("SFTConfig 不支持 max_seq_length", "TypeError", "SFTConfig.__init__() got an unexpected keyword argument 'max_seq_length'"),
+        ("unwrap_model 没有 keep_torch_compile 这个参数", "TypeError", "got an unexpected keyword argument 'keep_torch_compile'"),
+        ("max_seq_length という引数を受け取らない", "TypeError", "got an unexpected keyword argument 'max_seq_length'"),
+        ("max_seq_length 라는 인자를 안 받음", "TypeError", "got an unexpected keyword argument 'max_seq_length'"),
+        ("transformers hat keine Klasse HybridCache mehr", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("transformers n'a plus HybridCache", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("transformers ya no tiene HybridCache", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("в transformers нет HybridCache", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("从 transformers 导入 HybridCache 失败", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("transformers に HybridCache がない", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("transformers에서 HybridCache 를 못 찾음", "AttributeError", "module 'transformers' has no attribute 'HybridCache'"),
+        ("it says GRPOConfig isn't in my trl", "AttributeError", "module 'trl' has no attribute 'GRPOConfig'"),
+        ("python can't find triton.ops", "ModuleNotFoundError", "No module named 'triton.ops'"),
+        ("找不到 triton.ops 这个模块", "ModuleNotFoundError", "No module named 'triton.ops'"),
+    ],
+)  # fmt: skip
+def test_other_languages_and_short_forms(sentence: str, exception: str, message: str) -> None:
+    assert list(paraphrased(sentence)) == [(exception, message)]
+
+
 def test_a_dotted_name_may_be_a_module_or_a_name_of_one() -> None:
     assert list(paraphrased("vllm.model_executor.input_metadata is gone in 0.4")) == [
         ("ModuleNotFoundError", "No module named 'vllm.model_executor.input_metadata'"),
@@ -42,6 +70,10 @@ def test_a_dotted_name_may_be_a_module_or_a_name_of_one() -> None:
         "unexpected keyword arguments are ignored",
         "the model has no attribute that I know of",
         "some files are missing",
+        "my_dataset isn't in the cache",
+        "can't find config.json",
+        "HotPotQA no longer loads in dspy",
+        "the model does not take the device_map into account",
         "missing package",
     ],
 )
