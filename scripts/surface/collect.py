@@ -73,11 +73,11 @@ def needs_of(mined: Mined, package: str) -> dict[Need, int]:
 def _direct(module: Module, own: frozenset[str]) -> Iterator[tuple[Need, Place]]:
     at_import_only = _AT_IMPORT_ONLY.search(module.name) is not None
     for need, place in direct_needs(module, own):
-        if _at_import(need, place) or not (at_import_only or _OF_A_DEVICE.match(need.target)) or need.kind == "import":
+        if at_import(need, place) or not (at_import_only or _OF_A_DEVICE.match(need.target)) or need.kind == "import":
             yield need, place
 
 
-def _at_import(need: Need, place: Place) -> bool:
+def at_import(need: Need, place: Place) -> bool:
     return need.kind in ("import", "attribute") and not place.flags & (FUNCTION | BRANCH)
 
 
@@ -125,7 +125,7 @@ def occurrences_of(mined: Mined, package: str, wanted: dict[Need, int]) -> dict[
 
 
 def _occurrence(need: Need, module: Module, place: Place, eager: Eager) -> Occurrence:
-    if not _at_import(need, place):
+    if not at_import(need, place):
         return Occurrence(need, module.path, place.scope, "R1", ())
     assert not place.flags & ~AVAILABLE
     reached = eager.modules.get(module.name)

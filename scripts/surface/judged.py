@@ -55,7 +55,7 @@ def judged(releases: Iterable[Surface], needs: Iterable[Need]) -> dict[Need, Jud
 
 
 def _note(entry: Judged, at: int, verdict: Verdict) -> None:
-    seen = _seen(verdict, at)
+    seen = evidence_of(verdict, at)
     if verdict.met:
         entry.met |= 1 << at
     else:
@@ -67,7 +67,7 @@ def _note(entry: Judged, at: int, verdict: Verdict) -> None:
     entry.last = bool(verdict.met), seen
 
 
-def _seen(verdict: Verdict, at: int) -> Evidence | None:
+def evidence_of(verdict: Verdict, at: int) -> Evidence | None:
     where = verdict.where
     if where is None or where.surface is None:
         return None
