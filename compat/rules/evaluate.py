@@ -144,17 +144,19 @@ class Answers:
         names, variables, roots = self._asked[number]
         copies = [facts.package(name) for name in names]
         states = (tuple(map(id, each)) if isinstance(each, list) else each for each in copies)
-        here = self._here(facts.environment)
+        here = self._here(facts)
         asked = (number, *states, *map(facts.variable, variables), *(here[name] for name in roots))
         if asked not in self._given:
             self._given[asked] = copies, _judged(rule, facts)  # keep the copies alive, so that their ids are not reused
         return self._given[asked][1]
 
-    def _here(self, environment: Environment) -> dict[str, object]:
+    def _here(self, facts: Facts) -> dict[str, object]:
         """The facts of an environment other than its packages, in a form that can be compared."""
+        environment = facts.environment
         if self._read is None or self._read[0] is not environment:
             values = {name: getattr(environment, name) for name in _PLAIN}
-            values |= {name: repr(getattr(environment, name)) for name in ("accelerators", "workload")}
+            values["accelerators"] = repr(environment.accelerators)
+            values["workload"] = repr(environment.workload), facts.tools
             self._read = environment, values
         return self._read[1]
 

@@ -26,6 +26,8 @@ IMPLIED = {
 }  # fmt: skip
 OF_TRAINING = ("deepspeed", "unsloth")
 """Features that a server does not have unless it is said."""
+UNSLOTH = ("unsloth", "unsloth-zoo")
+"""The packages without which no job has the feature of the same name."""
 _FOR_TRAINING = ("trl", "axolotl", "openrlhf", "torchtune", "autotrain-advanced")
 """Packages that do nothing but train."""
 ADAPTER_TASKS = ("lora", "qlora")
@@ -204,6 +206,11 @@ class Facts:
             return given
         return self.environment.accelerators
 
+    @property
+    def tools(self) -> frozenset[str] | None:
+        """The packages here that decide features of the job, or its task; ``None`` if it is unknown which there are."""
+        return frozenset(self._packages.keys() & {*UNSLOTH, *_TASKS_WITH_TRL, *_FOR_TRAINING}) if self._packages else None
+
     def feature(self, name: str) -> bool | None:
         """Whether the workload has a feature; ``None`` if unknown."""
         known = self._features.get(name)
@@ -227,6 +234,8 @@ class Facts:
         known = dict.fromkeys(self.workload.features_absent or (), False)
         on = {*(self.workload.features or ()), *(name for name, answer in answers.items() if answer)}
         known.update({name: False for name, answer in answers.items() if not answer})
+        if self._packages and self._packages.keys().isdisjoint(UNSLOTH):
+            known["unsloth"] = False  # a package that is not mentioned exempts nothing
         if self.workload.model:
             known[LOCAL_MODEL] = self.workload.model.startswith(LOCAL_PATHS)
             if self._named_quantization():

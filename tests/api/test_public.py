@@ -109,7 +109,9 @@ def test_a_plan_for_a_file_and_for_a_described_environment(tmp_path: Path, monke
     with IndexServer(packages) as server:
         job = {"gpu": "A100:2", "task": "grpo", "features": ["vllm"], "python_version": "3.11", "index_url": server.url}
         plans = [compat.fix(subject, **job) for subject in (file, FOUNDING)]  # type: ignore[arg-type]
-    assert [[(each.name, each.after) for each in plan.changes] for plan in plans] == [[("vllm", "0.7.2")]] * 2
+    assert [[(each.name, each.after) for each in plan.changes] for plan in plans] == [
+        [("trl", "0.15.0"), ("vllm", "0.7.2")]
+    ] * 2
     assert all(plan.stands for plan in plans)
     assert file.read_text() == "trl==0.14.0\nvllm==0.6.6.post1\n"
 

@@ -393,6 +393,23 @@ def test_answers_that_are_kept_are_those_that_would_be_given_anew() -> None:
                 assert judge(environment, matrix, answers=answers) == judge(environment, matrix)
 
 
+def test_answers_depend_on_the_tools_that_decide_what_a_job_is() -> None:
+    from compat.model import Distribution, Environment, Workload
+    from compat.rules.compiled import open_matrix
+    from compat.rules.evaluate import Answers, judge
+
+    matrix, answers = open_matrix(), Answers()
+    job = Workload(task="sft", model="llava-hf/llava-1.5-7b-hf", features=("gradient-accumulation",))
+    found = []
+    for tool in ("datasets", "verl", "unsloth"):
+        copies = (Distribution("transformers", "4.51.3"), Distribution(tool, "0.7.0"))
+        environment = Environment(distributions=copies, workload=job)
+        findings = judge(environment, matrix, answers=answers)
+        assert findings == judge(environment, matrix)
+        found.append([each.verdict for each in findings if each.rule == "transformers-llava-loss-not-accumulated"])
+    assert found == [["hit"], [], ["possible"]]
+
+
 @pytest.mark.parametrize("clause", [">=2.{}", "!=2.{}", ">=2.{},!=3.{}"])
 def test_thousands_of_open_requirements_of_one_package_take_linear_time(clause: str, matrix: Matrix) -> None:
     run = itertools.count()  # nothing is known from the run before

@@ -150,3 +150,18 @@ def test_tools_without_trl(tool: str, expected: bool) -> None:
     }
     facts = Facts(parse_described(document, "x")[0])
     assert facts.feature("without-trl") is facts.feature("without-trainer") is expected
+
+
+@pytest.mark.parametrize(
+    ("names", "workload", "expected"),
+    [
+        (["trl"], {}, False),
+        (["trl", "unsloth"], {}, None),
+        (["unsloth-zoo"], {}, None),
+        ([], {}, None),
+        (["trl"], {"features": ["unsloth"]}, True),
+    ],
+)
+def test_unsloth_that_is_not_listed_is_not_used(names: list[str], workload: dict[str, object], expected: bool | None) -> None:
+    document = {"distributions": [{"name": name, "version": "1.0"} for name in names], "workload": {"task": "sft", **workload}}
+    assert Facts(parse_described(document, "x")[0]).feature("unsloth") is expected
