@@ -327,12 +327,27 @@ def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, 
         if version is None or not satisfies_specifier(version, specifier):
             yield release_asked_for(name, specifier)
     yield from (fix for fix in installs_in(message) if fix.package not in wanted)
-    yield from settings_in(message)
-    yield from divisors_in(message)
+    advised = [*settings_in(message), *divisors_in(message)]
+    yield from advised or _by_separating(message)
     if seen.without:
         yield from _by_leaving(seen)
-    elif _UNSUPPORTED.search(message) or _OWN_FAULT.search(message):
+    elif not (advised or wanted) or _UNSUPPORTED.search(message) or _OWN_FAULT.search(message):
         yield from _by_moving(seen, wanted, facts, messages)
+
+
+_CONFLICT = re.compile(
+    r"(?:not|in)[- ]?compatible with|mutually exclusive|not (?:supported|allowed) (?:together )?with"
+    r"|(?:can(?:no|')t|(?:should|must) not) be (?:used|combined|set|passed)|cannot (?:use|combine|specify|set|pass) both",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"[`'\"](?P<option>-{0,2}[A-Za-z_][\w.-]{1,60}(?:=\w{1,20})?)[`'\"]")
+
+
+def _by_separating(message: str) -> Iterator[Fix]:
+    """Yield what to leave out, if a message says that options exclude each other."""
+    options = dict.fromkeys(match["option"] for match in _OPTION.finditer(message)) if _CONFLICT.search(message) else {}
+    if options:
+        yield Fix("config", text=f"leave out {' or '.join(list(options)[:3])}")
 
 
 def _by_leaving(seen: _Sighting) -> Iterator[Fix]:

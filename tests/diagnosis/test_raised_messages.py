@@ -121,6 +121,18 @@ def test_a_release_that_says_the_same_with_other_advice_is_no_fix() -> None:
     assert found.fixes == ()
 
 
+def test_options_that_exclude_each_other_are_to_be_separated() -> None:
+    text = "ValueError: DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`.\n"
+    (found,) = diagnosed(text, {"transformers": "4.39.0"})
+    assert found.fixes[0].text == "leave out low_cpu_mem_usage=True or device_map"
+
+
+def test_a_message_without_advice_names_the_next_release_that_does_not_raise_it() -> None:
+    text = "RuntimeError: CUDA Setup failed despite GPU being available.\n"
+    (found,) = diagnosed(text, {})
+    assert [(fix.kind, fix.package) for fix in found.fixes] == [("upgrade", "bitsandbytes")]
+
+
 def test_a_text_of_python_itself_is_nobodys_message() -> None:
     assert diagnosed("TypeError: fully_shard() got an unexpected keyword argument 'ignored_params'\n", {"torch": "2.6.0"}) == ()
 
