@@ -16,6 +16,7 @@ import re
 import sys
 import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -129,7 +130,7 @@ class Releases:
 def function_of(source: str, function: str) -> str:
     """Return the lines of a function, by its indentation; the whole source if it is unnamed or not found."""
     name = function.rpartition(".")[2]
-    lines = source.splitlines(keepends=True)
+    lines = list(io.StringIO(source))
     kept: list[str] = []
     for at, line in enumerate(lines):
         heading = re.match(rf"(\s*)(?:async )?(?:def|class) {re.escape(name)}\b", line) if name else None
@@ -162,14 +163,31 @@ def literals_of(source: str) -> str:
     """Return the contents of all string literals of a source, normalized by :func:`plain`."""
     found = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            if token.type == tokenize.STRING:
-                found.append(re.sub(r"^[A-Za-z]*('''|\"\"\"|'|\")|('''|\"\"\"|'|\")$", "", token.string))
-            elif token.type not in (tokenize.NL, tokenize.COMMENT):
+        for kind, text in _whole_strings(source):
+            if kind == tokenize.STRING:
+                found.append(re.sub(r"^[A-Za-z]*('''|\"\"\"|'|\")|('''|\"\"\"|'|\")$", "", text))
+            elif kind not in (tokenize.NL, tokenize.COMMENT):
                 found.append(_BREAK)
     except (tokenize.TokenError, SyntaxError):
         pass  # the extracted lines of a function may end in the middle of a token
     return re.sub(rf"{_BREAK}+", _BREAK, plain("".join(found)))
+
+
+def _whole_strings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of a source. Since Python 3.12 an f-string is several tokens; here it is one on every Python."""
+    lines = list(io.StringIO(source))
+    opened: list[tuple[int, int]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            opened.append(token.start)
+        elif name == "FSTRING_END":
+            (row, column), (last, end) = opened.pop(), token.end
+            if not opened:
+                text = "".join(lines[row - 1 : last])
+                yield tokenize.STRING, text[column : len(text) - len(lines[last - 1]) + end]
+        elif not opened:
+            yield token.type, token.string
 
 
 def plain(text: str) -> str:

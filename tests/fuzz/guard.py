@@ -25,7 +25,8 @@ _REFUSED = (
 """Beginnings of audit events that no reader has a reason for."""
 _FOLDERS = ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "glob.glob", "glob.glob/2")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PACKAGES = {*sys.stdlib_module_names, "compat", "packaging", "yaml", "_yaml", "tomlkit", "tomli", "ruamel", "tests"}
+_PACKAGES = {*sys.stdlib_module_names, "_wmi", "compat", "packaging", "yaml", "_yaml", "tomlkit", "tomli", "ruamel", "tests"}
+"""What may be imported; ``_wmi`` is part of Windows' Python since 3.12, asked for by ``platform`` everywhere and listed nowhere."""
 
 
 class Forbidden(BaseException):
