@@ -249,6 +249,8 @@ def _finding(wanted: Wanted) -> Finding:
     of_python = name == "python"
     by = " ".join(filter(None, (wanted.by, wanted.by_version)))
     asked = f"{by} requires {name}{spec}" if by else f"{name}{spec or ' in a newer release'} is required"
+    if there is not None and spec == f">{there.partition('+')[0]}":
+        return _too_old(wanted, there)
     return Finding(
         rule=STATED,
         origin="metadata",
@@ -263,6 +265,21 @@ def _finding(wanted: Wanted) -> Finding:
         },
         facts=("python",) if of_python else (),
         fixes=_fixes(wanted),
+        here=f"the error on line {wanted.line} of the text",
+    )
+
+
+def _too_old(wanted: Wanted, there: str) -> Finding:
+    """Return the finding for a release that a message calls too old without saying which one it wants."""
+    name = wanted.name
+    return inferred(
+        rule=STATED,
+        origin="metadata",
+        title=f"A package calls {name} {there} too old",
+        why="It compares releases itself. If this one is the newest, or newer than the package, the comparison expects a build "
+        "that no longer exists, such as a nightly build.",
+        packages={name: there},
+        fixes=(*_fixes(wanted), Fix("upgrade", None, None, f"a release of that package which knows this {name}")),
         here=f"the error on line {wanted.line} of the text",
     )
 

@@ -60,6 +60,13 @@ def test_the_release_that_is_there() -> None:
     assert (finding.rule, finding.packages) == ("symptom-requirement-met", {"accelerate": "1.0.1"})
 
 
+def test_a_release_that_a_message_calls_too_old() -> None:
+    (finding,) = said("ImportError: torchao version 0.14.0+git8669213bf is too old, please install torchao nightly build")
+    assert (finding.verdict, finding.title) == ("possible", "A package calls torchao 0.14.0+git8669213bf too old")
+    assert [(fix.package, fix.spec) for fix in finding.fixes] == [("torchao", ">0.14.0"), (None, None)]
+    assert said("RuntimeError: the driver 470.57 is too old") == []
+
+
 def test_a_distribution_that_has_another_name_now() -> None:
     error = "Exception: flashinfer with minimum required version 0.1.6 is not installed. Please uninstall the old version\n"
     found = said(error, Environment(distributions=(Distribution("flashinfer-python", "0.2.0"),)))[0]
