@@ -170,7 +170,7 @@ def _unruled(
     derived = derived_findings(seen)
     meant = explain_symptoms(text, errors, order, facts, derived)
     known = tuple(each for each in meant if each.confidence != "reported")
-    mined = () if known else explain_raised_message(errors, order, facts)
+    mined = () if known else explain_raised_message(errors, order, facts, alone=not meant)
     perhaps = tuple(_owned(each, mined) for each in meant if each not in known)
     if not meant and not any(each.fixes for each in mined):
         # a message printed by another release is weaker evidence than the decisive error, such as a package missing in

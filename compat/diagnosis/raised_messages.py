@@ -71,8 +71,13 @@ class _Sighting:
     """Of an assertion: the releases of its module that do not have it, in order."""
 
 
-def explain_raised_message(errors: Sequence[RaisedError], order: Sequence[int], facts: Facts) -> tuple[Finding, ...]:
-    """Return the finding for the most decisive error that a known release raises; empty if the origin is ambiguous."""
+def explain_raised_message(
+    errors: Sequence[RaisedError], order: Sequence[int], facts: Facts, *, alone: bool = True
+) -> tuple[Finding, ...]:
+    """Return the finding for the most decisive error that a known release raises; empty if the origin is ambiguous.
+
+    ``alone``: nothing else explains the text, so that a release without the message is better than no advice.
+    """
     if not order:
         return ()
     messages = open_messages()
@@ -82,7 +87,7 @@ def explain_raised_message(errors: Sequence[RaisedError], order: Sequence[int], 
         asserted = _asserted(errors[number], facts)
         best = _best(iter(asserted) if asserted else _sightings(errors[number], facts, messages))
         if best is not None:
-            return (_finding(best, errors[number], facts, messages),)
+            return (_finding(best, errors[number], facts, messages, alone=alone),)
     return ()
 
 
@@ -211,7 +216,7 @@ def _path(file: str) -> list[str]:
     return file.replace("\\", "/").removesuffix(".py").split("/")
 
 
-def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messages) -> Finding:
+def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messages, *, alone: bool) -> Finding:
     template, text = seen.match.template, plain(error.message) or _line_of(error)
     message = text[seen.match.start : seen.match.end]
     conditions = [condition_of(guard, messages.packages) for place in seen.places[:3] for guard in place.guards]
@@ -225,6 +230,8 @@ def _finding(seen: _Sighting, error: RaisedError, facts: Facts, messages: Messag
     accepting = releases_with_value(error, template.package, facts)
     why = _why(seen, known_in_words(conditions, facts))
     fixes = tuple(_fixes(seen, message, wanted, facts, messages))
+    if alone and not fixes and accepting is None and not seen.without:
+        fixes = tuple(_by_moving(seen, wanted, facts, messages))
     if accepting is not None:
         why = f"{why} {accepting.title[0].upper()}{accepting.title[1:]}. {accepting.sentence()}"
         fixes = (*accepting.fixes(seen.version), *fixes)
@@ -331,7 +338,7 @@ def _fixes(seen: _Sighting, message: str, wanted: dict[str, str], facts: Facts, 
     yield from advised or _by_separating(message)
     if seen.without:
         yield from _by_leaving(seen)
-    elif not (advised or wanted) or _UNSUPPORTED.search(message) or _OWN_FAULT.search(message):
+    elif _UNSUPPORTED.search(message) or _OWN_FAULT.search(message):
         yield from _by_moving(seen, wanted, facts, messages)
 
 
