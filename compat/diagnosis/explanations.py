@@ -189,7 +189,7 @@ def _finding(symptom: Symptom, match: Match, where: str, before: str, error: Rai
 
 def _explained(
     symptom: Symptom,
-    groups: dict[str, str],
+    said: Mapping[str, str],
     text: str,
     around: str,
     where: str,
@@ -197,8 +197,11 @@ def _explained(
     error: RaisedError | None,
     facts: Facts,
 ) -> Finding:
-    """Return the finding for a symptom: ``groups`` of its pattern, the whole text, and what stands ``around`` the message."""
-    said = dict(groups)
+    """Return the finding for a symptom.
+
+    ``said`` are the groups of its pattern, ``text`` is all that was searched, ``around`` what stands near the message.
+    """
+    groups = dict(said)
     filled = (_filled(name, groups) for name in symptom.packages)
     names = [next(iter(packages_in(name)), None) or distribution_of(name) or distribution_of_module(name) for name in filled]
     names = names or packages_in(around)

@@ -61,14 +61,14 @@ def wanted_in(text: str) -> tuple[Wanted, ...]:
 
 def _wanted(match: re.Match[str], line: int) -> Wanted | None:
     groups = {key: value.rstrip(".,") for key, value in match.groupdict().items() if value}
-    is_known = distribution_of(groups["name"]) is not None
-    name = distribution_of(groups["name"]) or normalized(groups["name"])
-    if not is_known and ("old" in groups or ("refused" in groups and name != "python")):
+    known = distribution_of(groups["name"])
+    name = known or normalized(groups["name"])
+    if known is None and ("old" in groups or ("refused" in groups and name != "python")):
         return None  # "driver 470.57 is too old", "CUDA version 12.8 is not supported"
     specifier = _specifier(groups)
     found = next((groups[each] for each in ("refused", "old", "found") if each in groups), "").removeprefix("v") or None
     loose = ("least" in groups or ("part" in groups and name != "python")) and "by" not in groups and found is None
-    if loose and not is_known:
+    if loose and known is None:
         return None  # "please update your driver to 550", "FP8 requires CUDA >= 12.4"
     if specifier and not is_specifier(specifier):
         return None
