@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compat.interfaces.at_once import MAINS, SERVERS
 from compat.records import replace
+from compat.rules.facts import TASKS_WITH_TRL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from compat.model import Workload
 
 
-_WITH_TRAINERS = ("axolotl", "llamafactory", "ms-swift", "openrlhf", "unsloth", "verl")
+_WITH_TRAINERS = (*TASKS_WITH_TRL, "unsloth")
 """Packages that replace trainers, or create them otherwise than their own code does."""
 
 

@@ -38,7 +38,7 @@ LOCAL_MODEL = "local-model"
 """The feature of a job whose model is a folder."""
 OWN_TRAINER = "own-trainer"
 """The feature of a job that a tool runs with a trainer of its own instead of trl's."""
-_TASKS_WITH_TRL = {
+TASKS_WITH_TRL = {
     "axolotl": ("dpo", "orpo", "kto", "cpo", "simpo", "grpo", "reward", "prm"),
     "llamafactory": ("ppo",),
     "ms-swift": ("orpo", "cpo", "simpo", "ppo"),
@@ -209,7 +209,7 @@ class Facts:
     @property
     def tools(self) -> frozenset[str] | None:
         """The packages here that decide features of the job, or its task; ``None`` if it is unknown which there are."""
-        return frozenset(self._packages.keys() & {*UNSLOTH, *_TASKS_WITH_TRL, *_FOR_TRAINING}) if self._packages else None
+        return frozenset(self._packages.keys() & {*UNSLOTH, *TASKS_WITH_TRL, *_FOR_TRAINING}) if self._packages else None
 
     def feature(self, name: str) -> bool | None:
         """Whether the workload has a feature; ``None`` if unknown."""
@@ -241,7 +241,7 @@ class Facts:
             if self._named_quantization():
                 on.add(QUANTIZED_CHECKPOINT)
         # a script that was read shows its trainer
-        tools = [tasks for name, tasks in _TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]
+        tools = [tasks for name, tasks in TASKS_WITH_TRL.items() if name in self._packages and self.workload.trainer is None]
         known.setdefault(OWN_TRAINER, any(task not in tasks for tasks in tools))
         known.setdefault(WITHOUT_TRL, () in tools)
         known.setdefault(WITHOUT_TRAINER, () in tools)
