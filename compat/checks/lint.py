@@ -12,12 +12,13 @@ from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
-from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key, visible
+from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, SHARDING, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import (
     KINDS,
     OFFLINE_TRAINING,
     ONLINE_TRAINING,
+    AnyOf,
     Condition,
     Example,
     FixTemplate,
@@ -49,6 +50,14 @@ _DERIVE_TRAINERS = {"trl", "peft", "ms-swift", "setfit", "sentence-transformers"
 _OF_TOOLS = {"sft", "dpo", "kto", "grpo", "reward", "ppo", "prm", "orpo", "simpo", "cpo"}
 """Tasks in which tools use trl's name for a trainer of their own."""
 
+_WITHOUT_A_RUN = ("import", "install", "build")
+"""Tasks that compute nothing."""
+_OF_A_RUN = {
+    *SHARDING, "deepspeed", "resume", "peft", "gradient-accumulation", "gradient-checkpointing", "device-map",
+    "flash-attention", "context-parallel", "modules-to-save", "quantized-checkpoint",
+}  # fmt: skip
+"""Features whose code is called while a model is loaded or trained, not imported."""
+
 
 @record(frozen=True)
 class Problem:
@@ -78,6 +87,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_signatures(rule),
                 *_conditions(rule),
                 *_by_other_loops(rule),
+                *_before_a_run(rule),
                 *_twins(rule, about),
                 *_unsaid(rule),
                 *_fixes(rule, about),
@@ -150,6 +160,22 @@ def _by_other_loops(rule: Rule) -> Iterator[str]:
         facts = Facts(replace(example, distributions=(*(example.distributions or ()), tool)))
         if not named and _is_about(rule, {"transformers", "accelerate"}) and verdict_of(rule, facts).word == "hit":
             yield f"tools such as verl train without transformers' Trainer: exempt {WITHOUT_TRAINER}"
+
+
+def _before_a_run(rule: Rule) -> Iterator[str]:
+    """Yield a complaint about what a run does that also holds for jobs that compute nothing."""
+    parts = itertools.chain.from_iterable(each.conditions if isinstance(each, AnyOf) else (each,) for each in rule.when)
+    runs = any(isinstance(each, HasFeature) and each.name in _OF_A_RUN for each in parts)
+    if rule.effect not in ("wrong-result", "hang", "memory") and not (runs and rule.effect == "crash"):
+        return
+    if any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
+        return
+    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+        work = example.workload or Workload()
+        jobs = ((task, replace(example, workload=replace(work, task=task, trainer=None))) for task in _WITHOUT_A_RUN)
+        held = [task for task, environment in jobs if verdict_of(rule, Facts(environment)).word == "hit"]
+        if held:
+            yield f"jobs that only {', '.join(held)} do not get that far: exempt these tasks"
 
 
 def _elsewhere(rule: Rule) -> Iterator[str]:

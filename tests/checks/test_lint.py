@@ -170,6 +170,7 @@ def test_an_installed_flash_attn_is_used_where_it_is_asked_for() -> None:
     assert message.startswith("installing flash-attn does not use it")
     asked = copy.deepcopy(table)
     asked["when"]["features"] = ["flash-attention"]
+    asked["unless"] = [{"task": ["import", "install", "build"]}]
     asked["example"][0]["hit"]["features"] = ["flash-attention"]
     assert messages(asked) == []
     assert messages({**table, "effect": "install"}) == []
@@ -204,6 +205,16 @@ def test_a_rule_about_the_sharding_of_accelerate_names_the_jobs_of_tools() -> No
     (message,) = messages(table)
     assert message.startswith("tools such as verl train without transformers' Trainer")
     assert messages({**table, "unless": [{"features": ["without-trainer"]}]}) == []
+
+
+def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
+    message = "jobs that only import, install, build do not get that far: exempt these tasks"
+    assert messages(changed(effect="wrong-result")) == [message]
+    assert messages(changed(effect="wrong-result", unless=[{"task": ["import", "install", "build"]}])) == []
+    crash = {**BASE["example"][0]["hit"], "features": ["fsdp"]}
+    table = changed(when={**BASE["when"], "any_feature": ["fsdp", "fsdp2"]}, example=[{"hit": crash}, BASE["example"][1]])
+    assert messages(table) == [message]
+    assert messages({**table, "errors": [{"exception": "ImportError", "message": "no FSDP"}]}) == []
 
 
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
