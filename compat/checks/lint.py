@@ -88,6 +88,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_conditions(rule),
                 *_by_other_loops(rule),
                 *_before_a_run(rule),
+                *_by_inference(rule),
                 *_twins(rule, about),
                 *_unsaid(rule),
                 *_fixes(rule, about),
@@ -149,8 +150,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
 def _by_other_loops(rule: Rule) -> Iterator[str]:
     """Yield a complaint about what the Trainer or accelerate's FSDP does that also holds for jobs of tools without them."""
     does = "the Trainer" in f"{rule.title} {rule.why}".replace("The", "the")
-    shards = _is_about(rule, {"accelerate"}) and any(each in rule.title for each in ("FSDP", "Context parallelism"))
-    if not (does or shards) or _is_about(rule, _DERIVE_TRAINERS):
+    if not (does or _shards(rule)) or _is_about(rule, _DERIVE_TRAINERS):
         return
     if "Importing" in rule.title or any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
         return  # what imports the Trainer need not use it
@@ -176,6 +176,21 @@ def _before_a_run(rule: Rule) -> Iterator[str]:
         held = [task for task, environment in jobs if verdict_of(rule, Facts(environment)).word == "hit"]
         if held:
             yield f"jobs that only {', '.join(held)} do not get that far: exempt these tasks"
+
+
+def _shards(rule: Rule) -> bool:
+    """Whether a rule is about sharding by accelerate."""
+    return _is_about(rule, {"accelerate"}) and any(each in rule.title for each in ("FSDP", "Context parallelism"))
+
+
+def _by_inference(rule: Rule) -> Iterator[str]:
+    """Yield a complaint about sharding by accelerate that also holds for jobs that prepare no optimizer and save nothing."""
+    if not _shards(rule) or any(each.exception == "ImportError" for each in rule.errors):
+        return  # accelerate refuses an old torch before it knows what is sharded
+    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+        work = replace(example.workload or Workload(), task="inference", trainer=None)
+        if verdict_of(rule, Facts(replace(example, workload=work))).word == "hit":
+            yield "a job that only runs a model prepares no optimizer and saves nothing: exempt the task inference"
 
 
 def _elsewhere(rule: Rule) -> Iterator[str]:

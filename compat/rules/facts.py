@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from compat.model import EMPTY, Accelerator, Distribution, Environment, Workload, normalized
 from compat.records import replace
+from compat.rules.rule import OTHER_TASKS
 from compat.versions import Key, contains, is_version, key_of, ranges_of
 
 TYPE_CHECKING = False
@@ -26,6 +27,15 @@ IMPLIED = {
 }  # fmt: skip
 OF_TRAINING = ("deepspeed", "unsloth")
 """Features that a server does not have unless it is said."""
+WHILE_TRAINING = (
+    "gradient-accumulation", "gradient-checkpointing", "activation-offloading", "optimizer-offload", "zero-1", "zero-2",
+    "overlap-comm", "fp32-gradient-accumulation", "8bit-adam", "bitsandbytes-optimizer", "warmup", "deepspeed-auto-warmup",
+    "embedding-learning-rate", "resume", "sharded-state-dict", "packing", "neat-packing", "liger-loss", "completion-only-loss",
+    "assistant-only-loss", "label-smoothing", "precomputed-reference",
+)  # fmt: skip
+"""Features that do nothing in a job that does not train, even if it is said to have them."""
+SHARDED_RUN = ("zero-3", "fsdp", "fsdp2", "fsdp-offload", "ram-efficient-loading", "context-parallel")
+"""Features that, of the jobs that do not train, only one that runs a model in a script of its own can have."""
 UNSLOTH = ("unsloth", "unsloth-zoo")
 """The packages without which no job has the feature of the same name."""
 _FOR_TRAINING = ("trl", "axolotl", "openrlhf", "torchtune", "autotrain-advanced")
@@ -253,6 +263,10 @@ class Facts:
             known.update(dict.fromkeys(SHARDING, False))
         known.update(dict.fromkeys(on, True))
         known.update({name: True for feature in on for name in IMPLIED.get(feature, ())})
+        if task in OTHER_TASKS:
+            known.update(dict.fromkeys(WHILE_TRAINING, False))
+        if task in OTHER_TASKS and task != "inference":
+            known.update(dict.fromkeys(SHARDED_RUN, False))
         return known
 
     def variable(self, name: str) -> tuple[bool, str | None]:

@@ -254,7 +254,8 @@ class Rule:
 PREFERENCE = ("dpo", "orpo", "kto", "cpo", "bco", "simpo", "tpo")
 _GENERAL = ("train", "pretrain")
 _OFFLINE = (*_GENERAL, "sft", "lora", "qlora", "reward", "prm", *PREFERENCE)
-_OTHERS = ("inference", "serve", "import", "install", "build")
+OTHER_TASKS = ("inference", "serve", "import", "install", "build")
+"""The tasks that train nothing."""
 
 TRAINING, OFFLINE_TRAINING, ONLINE_TRAINING = "training", "offline-training", "online-training"
 LLM_TRAINING, PREFERENCE_TRAINING = "llm-training", "preference-training"
@@ -272,7 +273,7 @@ _ONLINE = frozenset((TRAINING, ONLINE_TRAINING, LLM_TRAINING))
 
 
 def _kinds_of_tasks() -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = dict.fromkeys(_OTHERS, frozenset())
+    found: dict[str, frozenset[str]] = dict.fromkeys(OTHER_TASKS, frozenset())
     for task in _OFFLINE:
         special = () if task in _GENERAL else (LLM_TRAINING, *((PREFERENCE_TRAINING,) if task in PREFERENCE else ()))
         found[task] = frozenset((TRAINING, OFFLINE_TRAINING, *special))

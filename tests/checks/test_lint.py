@@ -202,17 +202,20 @@ def test_a_rule_about_the_sharding_of_accelerate_names_the_jobs_of_tools() -> No
     )
     for example, version in zip(table["example"], ("1.0.1", "1.1.0"), strict=True):
         next(iter(example.values()))["packages"] = {"accelerate": version}
-    (message,) = messages(table)
-    assert message.startswith("tools such as verl train without transformers' Trainer")
-    assert messages({**table, "unless": [{"features": ["without-trainer"]}]}) == []
+    tools, inference = messages(table)
+    assert tools.startswith("tools such as verl train without transformers' Trainer")
+    assert inference.startswith("a job that only runs a model")
+    exempt = [{"features": ["without-trainer"]}, {"task": ["inference"]}]
+    assert messages({**table, "unless": exempt, "presume": {"task": "sft"}}) == []
+    assert messages({**table, "unless": exempt[:1], "errors": [{"exception": "ImportError", "message": "too old"}]}) == []
 
 
 def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
     message = "jobs that only import, install, build do not get that far: exempt these tasks"
     assert messages(changed(effect="wrong-result")) == [message]
     assert messages(changed(effect="wrong-result", unless=[{"task": ["import", "install", "build"]}])) == []
-    crash = {**BASE["example"][0]["hit"], "features": ["fsdp"]}
-    table = changed(when={**BASE["when"], "any_feature": ["fsdp", "fsdp2"]}, example=[{"hit": crash}, BASE["example"][1]])
+    crash = {**BASE["example"][0]["hit"], "features": ["peft"]}
+    table = changed(when={**BASE["when"], "any_feature": ["peft", "fsdp"]}, example=[{"hit": crash}, BASE["example"][1]])
     assert messages(table) == [message]
     assert messages({**table, "errors": [{"exception": "ImportError", "message": "no FSDP"}]}) == []
 

@@ -35,9 +35,9 @@ DEVICES = (
     {"vendor": "nvidia", "compute_capability": "9.0"},
     {"vendor": "amd", "gfx": "gfx942"},
 )
-FEATURES = ("vllm", "packing")
+FEATURES = ("vllm", "flash-attention")
 VARIABLES = (None, "0", "1")
-FACTS = ("a", "b", "task", "launcher", "processes", "accelerators", "vllm", "packing", "SWITCH")
+FACTS = ("a", "b", "task", "launcher", "processes", "accelerators", "vllm", "flash-attention", "SWITCH")
 
 
 def conditions(rng: random.Random) -> dict[str, Any]:

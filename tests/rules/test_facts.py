@@ -177,6 +177,30 @@ def test_a_local_label_is_not_from_the_package_index(version: str, word: str | N
     assert rules.get("torch-2-0-1-no-cuda-requirements") == word
 
 
+@pytest.mark.parametrize(
+    ("task", "feature", "expected"),
+    [
+        ("inference", "gradient-accumulation", False),
+        ("serve", "zero-2", False),
+        ("import", "resume", False),
+        ("import", "fsdp2", False),
+        ("build", "zero-3", False),
+        ("serve", "fsdp", False),
+        ("inference", "zero-3", True),
+        ("inference", "fsdp", True),
+        ("sft", "resume", True),
+        (None, "resume", True),
+    ],
+)
+def test_a_job_that_does_not_train_has_no_features_of_training(task: str | None, feature: str, expected: bool) -> None:
+    assert Facts(environment(workload={"task": task, "features": [feature]})).feature(feature) is expected
+
+
+def test_without_a_task_features_of_training_are_unknown() -> None:
+    assert Facts(environment(workload={})).feature("resume") is None
+    assert Facts(environment(workload={"task": "inference"})).feature("resume") is False
+
+
 def test_a_server_trains_nothing_unless_it_is_said() -> None:
     assert Facts(environment(workload={"task": "serve"})).feature("unsloth") is False
     assert Facts(environment(workload={"task": "serve", "features": ["deepspeed"]})).feature("deepspeed") is True
