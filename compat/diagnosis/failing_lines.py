@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import downgrade_to, upgrade_to
 from compat.diagnosis.frame_packages import MODELS_OWN, distribution_of_module, inferred, location_text, package_of, version_of
+from compat.diagnosis.stated import settings_in
 from compat.interfaces.at_once import place_of
 from compat.interfaces.lines import lines
 from compat.model import Finding, Fix
@@ -129,7 +130,8 @@ def explain_failing_line(error: RaisedError, facts: Facts) -> list[Finding]:
         if len(asked) > MOST_PACKAGES:
             break
         if found := _changed_line(error.frames[: at + 1], package, version_of(package, facts)):
-            return [_finding(found, error)]
+            # a refusal that says what to set is meant: a release without it may have dropped what is asked for as well
+            return [_finding(found, error, tuple(settings_in(error.message)) or found.fixes)]
     return []
 
 
@@ -179,7 +181,7 @@ def _fixes(package: str, having: tuple[str, ...], version: str | None) -> Iterat
         yield downgrade_to(package, older[-1], "does not have the line yet")
 
 
-def _finding(found: _ChangedLine, error: RaisedError) -> Finding:
+def _finding(found: _ChangedLine, error: RaisedError, fixes: tuple[Fix, ...]) -> Finding:
     package, having = found.package, found.having
     name = f"{package} {found.version}" if found.version else package
     where = "a module" if found.function == "<module>" else found.function
@@ -193,6 +195,6 @@ def _finding(found: _ChangedLine, error: RaisedError) -> Finding:
         why=f"`{found.line}` in {where} is in {package} {span}, according to its published source. A release "
         "without it may have the fix, or may only have rewritten the line.",
         packages={package: found.version},
-        fixes=found.fixes,
+        fixes=fixes,
         here=location_text(error),
     )

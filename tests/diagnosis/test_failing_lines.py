@@ -81,3 +81,15 @@ def test_an_import_only_leads_to_the_error() -> None:
 
 def test_an_error_without_a_message_has_no_answer() -> None:
     assert between_of(FAILED.format("AssertionError"), with_releases(accelerate="0.33.0")) == []
+
+
+def test_a_message_that_says_what_to_set_is_no_bug_that_an_upgrade_removes() -> None:
+    refused = f"""Traceback (most recent call last):
+  File "{SITE}/datasets/load.py", line 134, in resolve_trust_remote_code
+    raise ValueError(
+ValueError: This needs code from the repository. Please set the option `trust_remote_code=True` to run it.
+"""
+    (finding,) = between_of(refused, with_releases(datasets="2.20.0"))
+    assert finding.rule == "symptom-changed-line"
+    assert [(fix.kind, fix.spec) for fix in finding.fixes] == [("config", None)]
+    assert "`trust_remote_code=True`" in finding.fixes[0].text
