@@ -11,10 +11,11 @@ from compat.checks.advice import with_best_fixes
 from compat.checks.questions import likelihood_of
 from compat.checks.together import contradiction
 from compat.diagnosis.diagnose import diagnose
-from compat.diagnosis.frame_packages import distribution_of_module, innermost_packages
-from compat.diagnosis.stated import EXPERIENCE
+from compat.diagnosis.experiences import EXPERIENCE
+from compat.diagnosis.frame_packages import innermost_packages
+from compat.diagnosis.later_patches import later_patches
 from compat.errors import InputError
-from compat.model import Distribution, Environment, Finding, Report, Workload, is_release
+from compat.model import Distribution, Environment, Finding, Report, Workload
 from compat.records import record, replace
 from compat.reports.lines import legible
 from compat.reports.log.native import FAILURE, NOTICE, native_weight
@@ -23,9 +24,6 @@ from compat.reports.pasted import read_pasted
 from compat.reports.stated import stated_in
 from compat.reports.wrapped import readings
 from compat.rules.compiled import Matrix
-from compat.tables.declared import open_declared
-from compat.tables.linked import series_of
-from compat.versions import is_final, is_version, key_of
 
 
 @record(frozen=True)
@@ -79,7 +77,9 @@ def report_on(text: str, given: Environment | None, options: Options, matrix: Ma
     if not findings and not shows_error(found.errors):
         findings = _of_combination(found.environment, matrix)
         notes = (*notes, *((_ONLY_LISTED,) if found.environment.distributions else ()))
-    notes = (*notes, *found.notes, *unexplained(found.errors), *later_patches(text, found))
+    patches, others = later_patches(text, found.errors, found.environment)
+    notes = (*notes, *found.notes, *unexplained(found.errors), *others)
+    findings = findings or patches
     return Report(found.environment, findings, notes, threshold_code(findings, options))
 
 
@@ -271,34 +271,6 @@ def unexplained(errors: tuple[RaisedError, ...]) -> tuple[str, ...]:
         f"no rule matches the main error (line {error.line}): {name}",
         f"search for: {search_terms(error)}{where}",
     )
-
-
-_MOST_PATCHES = 2
-_FEW = 6
-
-
-def later_patches(text: str, found: Diagnosis) -> tuple[str, ...]:
-    """Notes on later patch releases of the packages involved in an error that nothing explains: patch releases fix regressions.
-
-    The packages are those of the frames, innermost first, or, without frames, the few whose releases are known.
-    """
-    copies = {copy.name: copy.version for copy in found.environment.distributions or () if copy.version and is_release(copy)}
-    frames = [distribution_of_module(name) for error in found.errors for name in reversed(innermost_packages(error))]
-    listed = [] if frames or len(copies) > _FEW else sorted(copies, key=text.find)
-    names = [name for name in dict.fromkeys((*frames, *listed)) if name in copies]
-    newer = {name: newest for name in names if (newest := _newest_of_series(name, copies[name] or "")) is not None}
-    notes = [f"{name} {copies[name]} has later patch releases, up to {newer[name]}: try that one first" for name in newer]
-    return tuple(notes[:_MOST_PATCHES])
-
-
-def _newest_of_series(name: str, version: str) -> str | None:
-    """The newest release with the same first two numbers, if it is newer; none for development versions."""
-    package, release = open_declared().package(name), version.partition("+")[0]
-    if package is None or not is_version(release) or package.place(release) is None:
-        return None
-    same = [each.version for each in package.releases if each.yanked is None and series_of(each.version) == series_of(release)]
-    newest = max((each for each in same if is_final(key_of(each))), key=key_of, default=None)
-    return newest if newest is not None and key_of(newest) > key_of(release) else None
 
 
 def _first_line(error: RaisedError) -> str:

@@ -44,6 +44,8 @@ PLAIN = ("tuple", "list", "dict", "set", "str", "int", "float", "bool", "NoneTyp
 """Python's own classes: none of them is derived from one of a package."""
 _PEERS = 3
 """Classes with a new parameter in one method from which on it is a convention of the package."""
+_SIBLINGS = 2
+"""Classes of any other package with a new parameter in one method of a telling name, from which on others' classes need it."""
 _FORWARDED = 5
 """One of so many releases that require an argument may have another function of that name that passes everything on to it."""
 _TELLING = 12
@@ -112,15 +114,25 @@ def _is_meant(change: Change, lack: Lack) -> bool:
     return change.owner == lack.owner or (function == lack.owner and COMMON.fullmatch(function) is None)
 
 
-def first_of_peers(method: str, parameter: str, package: str) -> str | None:
-    """Return the first release of a package in which several classes have got a parameter in a method of theirs."""
+def first_of_peers(method: str, parameter: str) -> tuple[str, str] | None:
+    """Return the only package several of whose classes have got a parameter in a method of theirs, and the release since which.
+
+    Of transformers, where a convention spreads from model to model, that is the first release; of others, whose classes share
+    a base, the one since which all of them have it.
+    """
     gained = [
-        each.has[0]
+        each
         for each in changes().of(parameter)
-        if each.kind == table.KEYWORD and each.package == package and each.owner.endswith(f".{method}")
+        if each.kind == table.KEYWORD and each.owner.endswith(f".{method}")
         if each.has and each.lacks and key_of(each.lacks[0]) < key_of(each.has[0])
     ]
-    return min(gained, key=key_of) if len(gained) >= _PEERS else None
+    of_models = [each.has[0] for each in gained if each.package == "transformers"]
+    if len(of_models) >= _PEERS:
+        return "transformers", min(of_models, key=key_of)
+    packages = {each.package for each in gained}
+    if len(packages) != 1 or len(gained) < _SIBLINGS or not is_telling(method):
+        return None
+    return packages.pop(), max((each.has[0] for each in gained), key=key_of)
 
 
 def class_with_argument(keyword: str, ending: str) -> str | None:
@@ -145,6 +157,18 @@ def owner_of_method(method: str, modules: Sequence[str]) -> tuple[str, str, str,
         return None
     first = min(found, key=lambda each: (key_of(each.has[0]), len(each.owner), each.owner))
     return first.package, first.owner, first.has[0], first.known[0]
+
+
+def class_of_member(name: str, tops: Collection[str]) -> str | None:
+    """Return the class of one of some packages that has a member, the least nested one; ``None`` for several packages."""
+    found = [
+        each
+        for each in changes().of(name)
+        if each.kind in (table.MEMBER, table.FIELD) and each.module.partition(".")[0] in tops
+    ]
+    if len({each.package for each in found}) != 1:
+        return None
+    return min(found, key=lambda each: (each.module.count("."), len(each.owner), each.owner)).owner
 
 
 def of_one_package(found: Iterable[Change], modules: Sequence[str], installed: Collection[str]) -> list[Change]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
+from compat.diagnosis.experiences import experience_findings
 from compat.diagnosis.explanations import between, explain_symptoms, of_description
 from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.installations import hidden_by_own_file
 from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE, explain_interface_errors
 from compat.diagnosis.loader import of_torch
-from compat.diagnosis.mentioned_names import extension_with_symbol, imports_of, rules_with
+from compat.diagnosis.mentioned_names import denied_names, extension_with_symbol, imports_of, rules_with
 from compat.diagnosis.missing_programs import missing_programs
 from compat.diagnosis.raised_messages import explain_raised_message
 from compat.diagnosis.similar import described
-from compat.diagnosis.stated import STATED, experience_findings, satisfies_specifier
+from compat.diagnosis.stated import STATED, satisfies_specifier
 from compat.diagnosis.symptoms import general_rules
 from compat.model import CONFIDENCES, Environment, Finding, Fix
 from compat.records import cached, record, replace
@@ -109,7 +111,8 @@ def _by_names(text: str, errors: Sequence[RaisedError], facts: Facts, matrix: Ma
     rules = (each for each in rules_with(text, matrix) if _shows(text, each, facts) and _may_raise(each, raised))
     found = _ranked([Sighting(each, _MESSAGE, line, 0) for each in rules], (_AGREES, _STATED_OTHERWISE), facts)
     imports = () if found or raised - {"ImportError"} else imports_of(text, line, facts)
-    explained = (finding for error in imports for finding in explain_interface_errors(error, facts))
+    denied = () if found or raised else denied_names(text, line)
+    explained = (finding for error in chain(imports, denied) for finding in explain_interface_errors(error, facts))
     found = found or tuple(each for each in explained if each.rule != "symptom-another-copy")
     extension = None if found else extension_with_symbol(text)
     return found if extension is None else (of_torch(extension, f"the error on line {line} of the text", facts),)

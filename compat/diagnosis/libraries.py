@@ -62,6 +62,8 @@ _NOT_THERE = re.compile(
     r"(?:not found|missing|(?:could not|cannot|can't) be (?:found|located|loaded|opened))"
 )
 """The same in the words of a tool that lists libraries, of Windows, or of a person."""
+_VERSION = re.compile(r",? version lib\w{1,40}\.so\.(\d\d)(?!\d)")
+"""What the loader adds for a symbol of a library that versions its symbols."""
 _SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:?\s{1,20}(?P<symbol>\w{1,400})")
 _LINKED = re.compile(
     r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol\s{1,20}(?P<symbol>\w{1,400}),?(?: version \S{1,80})?"
@@ -130,9 +132,13 @@ def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -
         module = space["name"][: int(space["length"])] if space is not None else ""
         own = names and (_TENSORS.search(symbol) or EXTENSIONS.get(module) == names[0])
         return _own_function(names[0], symbol, f"{where}, {library}", facts) if own else None
-    asked = re.search(r"_(\d\d)_\d{1,2}$", symbol) or re.search(r"\.so\.(\d\d)(?!\d)", library)
+    asked = (
+        re.search(r"_(\d\d)_\d{1,2}$", symbol)
+        or re.search(r"\.so\.(\d\d)(?!\d)", library)
+        or _VERSION.match(message, match.end())
+    )
     wheel = WHEELS[owner] + CUDA_11_TO_13[asked[1]] if asked and asked[1] in CUDA_11_TO_13 else cuda_wheel(WHEELS[owner], facts)
-    return _cuda_mixed(wheel, library, where, facts)
+    return _cuda_mixed(wheel, library, where, facts, names)
 
 
 def _linked(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
@@ -213,6 +219,7 @@ def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Seque
                 command="unset LD_LIBRARY_PATH",
             ),
             Fix("pin", wheel, None, "the release that torch pins", "pip install --force-reinstall torch"),
+            *((by_pip("upgrade", wheel, None, f"if torch's is older than what {names[0]} was built with"),) if names else ()),
         ),
         evidence=(LOADER,),
         here=where,

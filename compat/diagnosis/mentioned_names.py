@@ -9,11 +9,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from compat.diagnosis.changed_names import class_of_member
 from compat.diagnosis.inexact_names import with_module
 from compat.diagnosis.loader import EXTENSIONS, packages_in
+from compat.diagnosis.missing_names import module_of_name
 from compat.diagnosis.python_messages import lack_in
 from compat.interfaces.announced import is_telling
+from compat.interfaces.table import tracked
 from compat.reports.log.frames import RaisedError
+from compat.reports.words import distribution_of
 from compat.workload.trainers import CONFIGS, TASKS
 
 if TYPE_CHECKING:
@@ -29,13 +33,19 @@ _MOST_NAMES = 8
 _MOST_RULES = 3
 """The number of rules whose errors may have a name, for it to tell which one is meant."""
 _LONGEST = 4000
+_NEAR = 60
+"""Characters beside a name in which a text says that it is not there."""
+_DENIED = re.compile(
+    r"\b(?:no|not|can ?not|never|missing|without|lacks?|lacking|unknown|undefined|removed|renamed|gone|moved)\b|n['’]t\b",
+    re.IGNORECASE,
+)
 
 
 def mentioned(text: str) -> list[str]:
     """Return the names in a text that are more than words, except those of trainers and of exceptions."""
     found = (match[0] for match in _NAME.finditer(text[:_LONGEST]))
     telling = (name for name in found if is_telling(name) or name.isupper())
-    names = [name for name in telling if name not in TASKS and name not in CONFIGS]
+    names = [name for name in telling if name not in TASKS and name not in CONFIGS and distribution_of(name) is None]
     return [name for name in dict.fromkeys(names) if not name.endswith(("Error", "Exception", "Warning"))][:_MOST_NAMES]
 
 
@@ -61,8 +71,34 @@ def imports_of(text: str, line: int, facts: Facts) -> Iterator[RaisedError]:
     for name in mentioned(text):
         found = with_module(RaisedError("ImportError", name, (), None, line), facts)
         lack = None if found is None else lack_in(found[0].message)
-        if found is not None and lack is not None and lack.owner.partition(".")[0].replace("_", "-") in words:
+        if found is not None and lack is not None and _top(lack.owner) in words:
             yield found[0]
+
+
+def denied_names(text: str, line: int) -> Iterator[RaisedError]:
+    """Yield errors about the names that a text says are not there, with the module or class of a package that it mentions."""
+    words = text.lower().replace("_", "-")
+    for name in mentioned(text):
+        if not _is_denied(name, text):
+            continue
+        module = module_of_name(name, ())
+        if module is not None:
+            if _top(module) in words:
+                yield RaisedError("ImportError", f"cannot import name '{name}' from '{module}'", (), None, line)
+            continue
+        tops = [top for top in tracked() if top.replace("_", "-") in words]
+        if (owner := class_of_member(name, tops)) is not None:
+            yield RaisedError("AttributeError", f"'{owner}' object has no attribute '{name}'", (), None, line)
+
+
+def _is_denied(name: str, text: str) -> bool:
+    at = text.find(name)
+    around = text[max(at - _NEAR, 0) : at] + " " + text[at + len(name) : at + len(name) + _NEAR]
+    return _DENIED.search(around) is not None
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0].replace("_", "-")
 
 
 def extension_with_symbol(text: str) -> str | None:

@@ -151,7 +151,7 @@ def modules_of_name(name: str, modules: Sequence[str], last: Sequence[str] = (),
 def model_modules(name: str) -> Iterator[str]:
     """Yield the modules of the model in transformers whose name a class begins with: ``LlamaRotaryEmbedding``."""
     table = releases().table("transformers") if name[:1].isupper() else None
-    prefix, word = "transformers.models.", name.lower()
+    prefix, word = "transformers.models.", name.lower().replace("_", "")
     kinds = {module[len(prefix) :] for module in (table.modules() if table else ()) if module.startswith(prefix)}
     fitting = [kind for kind in kinds if "." not in kind and len(kind) > 2 and word.startswith(kind.replace("_", ""))]
     if fitting:

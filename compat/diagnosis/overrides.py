@@ -65,7 +65,7 @@ _DOCUMENTATION = "https://github.com/huggingface/transformers/releases"
 
 @record(frozen=True)
 class _Gain:
-    """``parameter`` is passed to the method since a release of transformers; ``why`` and ``passes`` are sentences about it.
+    """``parameter`` is passed to the method since a release of ``package``; ``why`` and ``passes`` are sentences about it.
 
     ``passed``: it is an argument; otherwise a member that transformers takes from the class.
     """
@@ -76,6 +76,7 @@ class _Gain:
     why: str
     confidence: str = "confirmed"
     passed: bool = True
+    package: str = "transformers"
 
 
 def of_subclass(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
@@ -118,17 +119,19 @@ def _ahead_of_base(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding
 
 
 def behind_its_peers(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return a finding for a method that lacks an argument which classes of transformers take in theirs since some release."""
+    """Return a finding for a method that lacks an argument which classes of one package take in theirs since some release."""
     owner, method = _owner(lack)
-    first = first_of_peers(method, lack.name, "transformers") if lack.kind == KEYWORD else None
+    first = first_of_peers(method, lack.name) if lack.kind == KEYWORD else None
     if first is None:
         return []
+    package, since = first
+    who = "Models of transformers" if package == "transformers" else f"Classes of {package}"
     why = (
-        f"According to its published source, no class of transformers had it in {method} before. It is a guess that "
-        "transformers passes it to "
+        f"According to its published source, no class of {package} had it in {method} before. It is a guess that "
+        f"{package} passes it to the {method} of {owner}."
     )
-    passes = f"Models of transformers take {lack.name} in {method}()"
-    return _finding(_Gain(lack.name, first, passes, f"{why}the {method} of {owner}.", "reported"), owner, method, error, facts)
+    gain = _Gain(lack.name, since, f"{who} take {lack.name} in {method}()", why, "reported", package=package)
+    return _finding(gain, owner, method, error, facts)
 
 
 def unused_by_model(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -277,29 +280,27 @@ def _owner(lack: Lack) -> tuple[str, str]:
 
 
 def _finding(gain: _Gain | None, owner: str, method: str, error: RaisedError, facts: Facts) -> list[Finding]:
-    """Return the finding, unless the installed transformers does not pass the argument, or the class is one of its own."""
-    here = version_of("transformers", facts)
-    if gain is None or not owner or is_before(here, gain.since):
+    """Return the finding, unless the installed release does not pass the argument, or the class is one of the package's own."""
+    if gain is None or not owner:
+        return []
+    package = gain.package
+    if is_before(version_of(package, facts), gain.since):
         return []
     module = module_of_name(owner, [name.replace("-", "_") for name in innermost_packages(error)])
-    if module is not None and module.startswith("transformers"):
+    if module is not None and distribution_of_module(module) == package:
         return []
     own = None if module is None else distribution_of_module(module)
-    newer = Fix(
-        "config",
-        None,
-        None,
-        f"a newer version of {owner.replace('another class', 'that')} (for a model with its own code: its latest revision)",
-    )
+    its_own = " (for a model with its own code: its latest revision)" if package == "transformers" else ""
+    newer = Fix("config", text=f"a newer version of {owner.replace('another class', 'that')}{its_own}")
     if own is not None:
-        newer = published_after(own, "transformers", facts) or by_pip(
-            "upgrade", own, None, f"a release of {own} written for this transformers"
+        newer = published_after(own, package, facts) or by_pip(
+            "upgrade", own, None, f"a release of {own} written for this {package}"
         )
     spec = f"<{gain.since}"
     text = f"releases before {method} got {gain.parameter}" if gain.passed else f"releases that do not use {method}"
-    older = by_pip("downgrade", "transformers", spec, text)
+    older = by_pip("downgrade", package, spec, text)
     title = f"{gain.passes} since {gain.since}, but {owner} does not {'accept' if gain.passed else 'have'} it"
-    packages = {name: version_of(name, facts) for name in filter(None, (own, "transformers"))}
+    packages = {name: version_of(name, facts) for name in filter(None, (own, package))}
     return [_override(title, gain.why, gain.confidence, packages, (older, newer), error)]
 
 
@@ -315,7 +316,7 @@ def _override(
         confidence=confidence,
         packages=packages,
         fixes=fixes,
-        evidence=(_DOCUMENTATION,),
+        evidence=(_DOCUMENTATION,) if "transformers" in packages else (),
         here=location_text(error),
     )
 

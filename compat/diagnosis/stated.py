@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from compat.checks import derived_findings
@@ -16,7 +15,7 @@ from compat.checks.fix_commands import by_pip
 from compat.diagnosis.frame_packages import inferred, version_of
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
-from compat.reports.stated import Experience, Wanted, experiences_in, meets, nameless_in, wanted_in
+from compat.reports.stated import Wanted, meets, nameless_in, wanted_in
 from compat.reports.wordings import is_denied
 from compat.reports.words import distribution_of
 from compat.versions import contains, is_version, key_of, ranges_of
@@ -296,48 +295,3 @@ def _fixes(wanted: Wanted) -> tuple[Fix, ...]:
     both = Environment(distributions=(Distribution(wanted.by, wanted.by_version), Distribution(name, wanted.found)))
     known = next((each for each in derived_findings(both) if each.rule == f"requires-{wanted.by}-{name}"), None)
     return (asked,) if known is None else known.fixes
-
-
-EXPERIENCE = "report-says"
-"""The rule of findings about what the author of a report has observed."""
-
-
-def experience_findings(text: str, facts: Facts) -> list[Finding]:
-    """Return a finding for each distribution with a release that, according to the report, works or causes the failure."""
-    lines = dict(enumerate(text.split("\n"), 1))  # HTML breaks add lines
-    return [
-        _experience_finding(each, lines.get(each.line, "").strip(" >*-#`\r"), facts) for each in experiences_in(text)[:_MOST]
-    ]
-
-
-def _experience_finding(experience: Experience, words: str, facts: Facts) -> Finding:
-    name, works, fails = experience.name, experience.works, experience.fails
-    there = version_of(name, facts)
-    good = f"{name} {' and '.join(works)} works" if works else ""
-    bad = f"{'' if works else f'{name} '}{' and '.join(fails)} {'does' if len(fails) == 1 else 'do'} not work" if fails else ""
-    if works:
-        kind = "downgrade" if fails and key_of(works[-1]) < key_of(fails[-1]) else "pin"
-        release = f"{name}=={works[-1]}"
-        fixes: tuple[Fix, ...] = (
-            Fix(kind, name, f"=={works[-1]}", "the release that works for the reporter", f'pip install "{release}"'),
-        )
-    else:
-        before, after = f"{name}<{fails[-1]}", f"{name}>{fails[-1]}"
-        fixes = (
-            Fix(
-                "downgrade", name, f"<{fails[-1]}", "a release before the one that the report blames", f'pip install "{before}"'
-            ),
-            Fix("upgrade", name, f">{fails[-1]}", "a later release, which may contain a fix", f'pip install "{after}"'),
-        )
-    return Finding(
-        rule=EXPERIENCE,
-        origin="release",
-        verdict="possible",
-        severity="warning",
-        title=f"The report says that {', and that '.join(filter(None, (good, bad)))}",
-        why="This is what a user observed; nothing else confirms it.",
-        confidence="reported",
-        packages={name: there or (fails[-1] if fails else None)},
-        fixes=fixes,
-        here=f"line {experience.line} of the text" + (f': "{shorten(words, _QUOTED, placeholder=" …")}"' if words else ""),
-    )

@@ -8,6 +8,7 @@ from compat.errors import InputError
 from compat.machine.system import relevant_variables
 from compat.model import EMPTY, Accelerator, Distribution, Environment
 from compat.records import replace
+from compat.reports.experiences import experiences_of
 from compat.reports.fields import read_fields
 from compat.reports.findings import HINTED, LISTED, PHYSICAL, VISIBLE, WRITTEN, Devices, Fact, Findings, Package
 from compat.reports.hints import read_hints, read_images, read_launches
@@ -16,8 +17,7 @@ from compat.reports.log.versions import versions_in
 from compat.reports.packages import read_json_lists, read_lists
 from compat.reports.programs import read_accelerate, read_banner, read_devices, read_nvidia
 from compat.reports.prose import of_this_environment, read_by_hand, read_variables
-from compat.reports.stated import experiences_of
-from compat.reports.words import MOST_DEVICES, is_tool
+from compat.reports.words import MOST_DEVICES, is_tool, is_version
 from compat.versions import key_of
 
 _READERS = (
@@ -55,7 +55,7 @@ def read_pasted(text: str, name: str) -> tuple[Environment, tuple[str, ...]]:
         if distribution not in known and not is_tool(distribution):
             found.package(distribution, version, WRITTEN)
     for each in experiences_of(lines):
-        if each.name not in found.packages and len(each.fails) == 1:
+        if each.name not in found.packages and len(each.fails) == 1 and is_version(each.fails[0]):
             found.package(each.name, each.fails[0], HINTED)  # a report is about the release that fails
     environment, notes = merged(found)
     if len(environment.to_json()) == 1:

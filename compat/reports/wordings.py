@@ -95,8 +95,9 @@ FORMS = (
     Form("or newer of '",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires version '(?P<least>{_V})' or newer of {_N}(?: \(version "
         rf"'{_FOUND}')?"),
-    Form(" or less. Got ",
-        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) needs {_N} (?P<most>{_V}) or less\. Got [\w-]{{1,60}} {_FOUND}"),
+    Form(" or less",
+        rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) needs {_N} (?P<most>{_V}) or less"
+        rf"(?:\. Got [\w-]{{1,60}} {_FOUND}|\.?\s*(?:\n|$))"),
     Form("Found an incompatible version of",
         rf"Found an incompatible version of {_N}\. Found version {_FOUND}, but only versions? above (?P<least>{_V})"),
     Form("lease upgrade",

@@ -195,18 +195,24 @@ def test_an_unknown_error_gives_search_terms_and_no_guess(compat: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "note"),
+    ("text", "found", "noted"),
     [
         (traceback("ValueError: cannot reshape array of size 123", ("peft/mapping.py", "get")) + "peft==0.15.0 torch==2.6.0\n",
-         "peft 0.15.0 has later patch releases, up to 0.15.2"),
+         ["peft 0.15.0 has later patch releases, up to 0.15.2"], []),
+        ("bitsandbytes 0.47.1.dev0 is fine. torch 2.6.0\nThe loss jumps\n", [], []),
+        ("torchao 0.13.0\nThe weights are garbage after the conversion\n", [], []),
+        ("accelerate 1.10.0\nThe batches are of another size in the second epoch\n",
+         ["accelerate 1.10.0 has later patch releases, up to 1.10.1"], []),
         ("vllm 0.8.5, trl 0.17.0\nThe server answers nothing after the first request\n",
-         "vllm 0.8.5 has later patch releases, up to 0.8.5.post1"),
-        (traceback("ValueError: cannot reshape array of size 123", ("peft/mapping.py", "get")) + "peft==0.15.2 torch==2.6.0\n", ""),
+         [], ["vllm 0.8.5 has later patch releases, up to 0.8.5.post1"]),
+        (traceback("ValueError: cannot reshape array of size 123", ("peft/mapping.py", "get")) + "peft==0.15.2 torch==2.6.0\n",
+         [], []),
     ],
 )  # fmt: skip
-def test_later_patch_releases_are_the_first_to_try(compat: Run, text: str, note: str) -> None:
-    notes = json.loads(compat("diagnose", "-", "--format", "json", stdin=text).stdout)["notes"]
-    assert [each.partition(":")[0] for each in notes if "patch releases" in each] == ([note] if note else [])
+def test_later_patch_releases_are_the_first_to_try(compat: Run, text: str, found: list[str], noted: list[str]) -> None:
+    report = json.loads(compat("diagnose", "-", "--format", "json", stdin=text).stdout)
+    assert [each["title"] for each in report["findings"] if each["rule"] == "later-patch"] == found
+    assert [each.partition(":")[0] for each in report["notes"] if "patch releases" in each] == noted
 
 
 def test_text_without_any_error_says_so(compat: Run) -> None:

@@ -136,6 +136,13 @@ def test_a_symbol_that_the_older_library_of_cuda_lacks(library: str, symbol: str
     assert all(wheel is None or wheel in each.packages for each in found)
 
 
+def test_the_version_of_a_symbol_tells_the_cuda_of_its_wheel() -> None:
+    file = "/v/site-packages/transformer_engine/wheel_lib/libtransformer_engine.so"
+    (finding,) = said(f"OSError: {file}: undefined symbol: cublasLtMatmulDescInit, version libcublasLt.so.13", of())
+    assert list(finding.packages) == ["transformer-engine", "nvidia-cublas"]
+    assert ("upgrade", "nvidia-cublas") in [(each.kind, each.package) for each in finding.fixes]
+
+
 def test_a_missing_version_of_the_c_library_names_a_release_whose_wheel_asks_for_less() -> None:
     by = "required by /v/site-packages/bitsandbytes/libbitsandbytes_cuda126.so"
     text = f"OSError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found ({by})"

@@ -71,3 +71,30 @@ def test_a_message_inside_a_document_is_found() -> None:
 
 def test_another_exception_is_not_explained_by_a_name_in_the_text() -> None:
     assert said("OSError: disk full while trl saves worker_extension_cls of vllm") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("GPTNeoXSdpaAttention doesn't exist any more in transformers", "GPTNeoXSdpaAttention is in transformers"),
+        (
+            "my old patch of transformers: Qwen2_5_VLSdpaAttention was removed",
+            "Qwen2_5_VLSdpaAttention is in transformers from 4.49.0",
+        ),
+    ],
+)
+def test_a_name_that_a_text_says_is_not_there(text: str, title: str) -> None:
+    (finding,) = said(text)
+    assert (finding.rule, title in finding.title) == ("symptom-interface", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How does GPTNeoXSdpaAttention of transformers compute the mask?",  # nothing is denied
+        "GPTNeoXSdpaAttention doesn't exist any more",  # nor is it said where
+        "DeepSpeed does not start with transformers",  # the name of a package
+    ],
+)
+def test_a_name_that_is_only_mentioned(text: str) -> None:
+    assert said(text) == ()

@@ -30,6 +30,19 @@ def test_the_release_that_passes_more(error: str, parameter: str, since: str) ->
     assert (finding.fixes[0].package, finding.fixes[0].spec) == ("transformers", f"<{since}")
 
 
+def test_a_method_that_the_classes_of_another_package_share() -> None:
+    (finding,) = said("TypeError: MyExecutor.collective_rpc() got an unexpected keyword argument 'non_block'")
+    assert (finding.rule, finding.verdict) == ("symptom-override", "possible")
+    assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes] == [
+        ("downgrade", "vllm", "<0.11.0"),
+        ("config", None, None),
+    ]
+
+
+def test_a_method_that_anybody_may_have_is_of_no_package() -> None:
+    assert said("TypeError: MyExecutor.run() got an unexpected keyword argument 'non_block'") == []
+
+
 def test_a_class_of_the_same_name_that_transformers_calls() -> None:
     error = "TypeError: Trainer.training_step() takes 3 positional arguments but 4 were given"
     (finding,) = said(trace(error, "transformers/trainer.py"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat.reports.stated import experiences_in
+from compat.reports.experiences import experiences_in
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,12 @@ from compat.reports.stated import experiences_in
         ("This started with accelerate 1.10.0", ("accelerate", (), ("1.10.0",))),
         ("The error goes away with trl 0.19.1", ("trl", ("0.19.1",), ())),
         ("I had to go back to peft 0.14.0 to make it run.", ("peft", ("0.14.0",), ())),
+        ("Pin peft <0.15 to repair the merge, a fix", ("peft", ("<0.15",), ())),
+        ("Evaluation hangs with Accelerate versions >= 1.8.1", ("accelerate", (), (">=1.8.1",))),
+        ("Loading the dataset crashes with pyarrow 15.0.0 and newer", ("pyarrow", (), (">=15.0.0",))),
+        ("The import is broken on numpy newer than 1.26", ("numpy", (), (">1.26",))),
+        ("It fails with triton older than 3.1", ("triton", (), ("<3.1",))),
+        ("For long contexts use ray 2.9.0 due to a bug in ray 2.10.0", ("ray", ("2.9.0",), ("2.10.0",))),
     ],
 )
 def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
@@ -55,6 +61,10 @@ def test_what_a_report_says(text: str, said: tuple[str, tuple[str, ...], tuple[s
         "We plan to upgrade to torch 2.6.0 next week.",
         "I upgraded to peft 0.15.0 to fix the error above",
         "Since I use peft 0.15.0, I get this error",
+        "I have peft >= 0.15 and the import fails",
+        "the build fails and says that it requires cuda-python >= 12.4",
+        "Please install peft >= 0.15 and report back",
+        "I use peft 0.14.0 due to company policy",
         "The error happens with torch 2.9.0 on my machine",
         "it does not work and says that triton 3.3.0 requires torch 2.7.0",
         "```\ntrl 0.9.6 works, trl 0.12.0 fails\n```",

@@ -12,6 +12,7 @@ from compat.reports.log.native import VARYING, decisive, sounds_like_failure
 from compat.reports.log.paraphrases import paraphrased
 from compat.reports.log.stream import Stream
 from compat.reports.log.versions import versions_in
+from compat.reports.stated import wanted_in
 
 __all__ = ["Frame", "RaisedError", "decisive", "parse_log", "versions_in"]
 
@@ -149,7 +150,7 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
         RaisedError(*mentioned, (), line.rank, line.number) for line in lines for mentioned in _mentioned(line.text[:_LONGEST])
     ]
     if not found:
-        found = [_complaint(line) for line in lines if sounds_like_failure(line.text[:_LONGEST])]
+        found = [_complaint(line) for line in lines if _reports_a_problem(line.text[:_LONGEST])]
     if cut_off:
         title = next((line.number for line in lines), 0)
         found = [each for each in found if each.exception is not None or each.line == title]
@@ -157,6 +158,11 @@ def _with_complaints(errors: tuple[RaisedError, ...], text: str) -> tuple[Raised
             last = replace(cut_off[0], exception=found[0].exception, message=found[0].message, line=found[0].line)
             return tuple(last if error is cut_off[0] else error for error in errors)
     return tuple(sorted([*errors, *found[: MOST_ERRORS - len(errors)]], key=lambda error: error.line))
+
+
+def _reports_a_problem(line: str) -> bool:
+    """Whether a line sounds like a failure or states a requirement: "Numba needs NumPy 2.2 or less"."""
+    return sounds_like_failure(line) or bool(wanted_in(line))
 
 
 def _mentioned(text: str) -> list[tuple[str, str]]:
