@@ -170,6 +170,8 @@ def _before_a_run(rule: Rule) -> Iterator[str]:
         return
     if any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
         return
+    if rule.severity == "info" and not rule.when:  # a remark on releases, which is not shown as long as it asks for no job
+        return
     for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
         work = example.workload or Workload()
         jobs = ((task, replace(example, workload=replace(work, task=task, trainer=None))) for task in _WITHOUT_A_RUN)

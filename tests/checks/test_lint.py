@@ -218,6 +218,8 @@ def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
     table = changed(when={**BASE["when"], "any_feature": ["peft", "fsdp"]}, example=[{"hit": crash}, BASE["example"][1]])
     assert messages(table) == [message]
     assert messages({**table, "errors": [{"exception": "ImportError", "message": "no FSDP"}]}) == []
+    remark = {key: value for key, value in changed(effect="wrong-result", severity="info").items() if key != "when"}
+    assert messages(remark) == []
 
 
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
