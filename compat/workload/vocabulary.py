@@ -29,7 +29,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
                  "scaled-temperature", "communication-type", "label-smoothing", "completion-only-loss",
                  "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check", "guided-request-fields",
-                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "sglang-nixl",
+                 "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "vllm-aiter-triton-mla", "sglang-nixl",
                  "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "own-trainer", "without-trl",
