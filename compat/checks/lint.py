@@ -33,7 +33,7 @@ from compat.rules.rule import (
     kinds_of,
 )
 from compat.tables.declared import Package, open_declared
-from compat.versions import Key, contains, key_of, ranges_of
+from compat.versions import Key, contains, intersect, key_of, ranges_of, written
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
 """Launchers that start any number of processes, each with one GPU."""
@@ -57,6 +57,8 @@ _OF_A_RUN = {
     "flash-attention", "context-parallel", "modules-to-save", "quantized-checkpoint",
 }  # fmt: skip
 """Features whose code is called while a model is loaded or trained, not imported."""
+_IGNORED = "-ignored"
+"""How the id of a rule ends that says since which release of its package a variable is not read."""
 
 
 @record(frozen=True)
@@ -93,6 +95,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_unsaid(rule),
                 *_fixes(rule, about),
                 *_left_alone(rule),
+                *_unread(rule, about),
             )
         )
     ]
@@ -281,6 +284,25 @@ def _left_alone(rule: Rule) -> Iterator[str]:
                 refused = next((each for each in inside if not contains(ranges, key_of(each))), None)
                 if extra is None and refused is not None:
                     yield f"along leaves {name} {refused}, but {mover} {newest} requires {asked}: narrow the range {spec}"
+
+
+def _unread(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
+    """Yield the exemptions and settings that rest on a variable which some of the releases that they are for ignore."""
+    if rule.id.endswith(_IGNORED):
+        return
+    fixes = ((*fix.when, HasVariable(fix.value.partition("=")[0], "set")) for fix in rule.fixes if fix.kind == "env-var")
+    parts: list[tuple[Condition, ...]] = [*rule.unless, *fixes]
+    for name, bad in rule.ranges.items():
+        others = [other for other in about.get(name, ()) if other.id.endswith(_IGNORED) and name in other.ranges]
+        for part, other in itertools.product(parts, others):
+            releases = intersect(bad, other.ranges[name])
+            for each in part:
+                if isinstance(each, HasPackage) and each.name == name and each.how == "in":
+                    releases = intersect(releases, each.ranges)
+            ignored = {each.name for each in other.when if isinstance(each, HasVariable) and each.how != "contains"}
+            for variable in sorted(ignored.intersection(each.name for each in part if isinstance(each, HasVariable))):
+                if releases:
+                    yield f"{name} {written(releases)} ignores {variable}: keep it out of the exemption or the fix"
 
 
 def _finals(package: Package | None) -> list[str]:

@@ -229,6 +229,18 @@ def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     assert messages(changed(**{**table, "example": [*table["example"], {"clear": fixed}]})) == []
 
 
+def test_an_exemption_names_no_variable_that_a_release_ignores() -> None:
+    ignored = changed(id="safe-ignored", packages={"transformers": ">=4.50.3"}, when={"variables": {"SAFE": "set"}})
+    exempt: dict[str, Any] = {"variables": {"SAFE": ["1"]}}
+    table = changed(unless=[exempt], presume={"variables_unset": ["SAFE"]})
+    message = "transformers >=4.50.3,<4.51.dev0 ignores SAFE: keep it out of the exemption or the fix"
+    assert messages(table, ignored) == [message]
+    exempt["packages"] = {"transformers": "<4.50.3"}
+    assert messages(table, ignored) == []
+    assert message in messages({**table, "fix": [{"env-var": "SAFE=1"}]}, ignored)
+    assert message not in messages({**table, "fix": [{"env-var": "SAFE=1", "when": exempt}]}, ignored)
+
+
 def test_numpy_1_takes_pyarrow_along(matrix: Matrix) -> None:
     """pyarrow 26 refuses numpy 1 at import, and no metadata says so."""
     for rule in matrix.rules():
