@@ -20,7 +20,7 @@ from pathlib import Path
 
 from compat.interfaces.changes import ASSERTION
 from scripts.messages.extract import MODELS, modules_of
-from scripts.messages.packages import PACKAGES
+from scripts.messages.packages import FOLLOWED
 from scripts.messages.tables import INTERNAL
 from scripts.surface.by_source import Kind, write_table
 from scripts.surface.changes import Row, spans_of
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="default: the user's cache")
     parser.add_argument("--jobs", type=int, default=2)
     words = parser.parse_args(arguments)
-    write_table(PATH, KIND, words.packages or PACKAGES, words.store, words.jobs)
+    write_table(PATH, KIND, words.packages or FOLLOWED, words.store, words.jobs)
     return 0
 
 

@@ -28,7 +28,8 @@ PLACE = "messages"
 """Under which records stand: what a module says does not depend on its name."""
 BATCH = 200
 _NEVER_RUN = re.compile(
-    r"\.(modeling_(tf|flax)_\w+|dummy_\w+|_vendor|onnx|convert_\w+_checkpoint\w*|kernel_src)(\.|$)"
+    r"\.(modeling_(tf|flax)_\w+|dummy_\w+|_vendor|convert_\w+_checkpoint\w*|kernel_src)(\.|$)"
+    r"|^(?!optimum\.)\w+(\.\w+)*\.onnx(\.|$)"
     r"|^(sglang\.multimodal_gen|ray\.(rllib|dashboard|autoscaler|tune|serve|data))\."
     r"|^torch\.(_refs|_prims\w*|_meta_registrations|_decomp|_numpy|masked)(\.|$)"
     r"|^flashinfer\.(experimental|data|(\w+\.)*(cute_dsl|prims_ts|kernels|runners|backends))\."

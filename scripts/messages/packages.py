@@ -1,16 +1,19 @@
-"""The packages whose messages are mined: all with mined interfaces, and some more that only raise."""
+"""The packages whose messages are mined: most of those with mined interfaces, and some more that only raise."""
 
 from __future__ import annotations
 
-from scripts.surface.packages import AROUND, BESIDE, TRACKED
+from scripts.surface.packages import AROUND, BESIDE, RAISING, TRACKED
 
 LEFT_OUT = frozenset(
     (
-        "pydantic", "fastapi", "starlette", "openai", "timm", "typing-extensions", "importlib-metadata", "httpx", "requests",
-        "urllib3", "anyio", "typer", "click", "pydantic-settings", "fsspec", "gradio-client", "langchain-core",
+        "fastapi", "starlette", "openai", "timm", "typing-extensions", "importlib-metadata", "httpx", "requests",
+        "urllib3", "anyio", "typer", "click", "pydantic-settings", "fsspec", "langchain-core",
         "openai-harmony", "scipy", "einops", "tensorboard", "tensorboardx", "nvidia-ml-py",
     )
 )  # fmt: skip
 """What these raise is about requests and data, not about environments."""
 
-PACKAGES = tuple(package for package in (*TRACKED, *BESIDE, *AROUND) if package not in LEFT_OUT)
+FOLLOWED = tuple(package for package in (*TRACKED, *BESIDE, *AROUND) if package not in (*LEFT_OUT, *RAISING))
+"""Of these, the lines and the assertions without a message are mined as well."""
+
+PACKAGES = (*FOLLOWED, *RAISING)

@@ -1,4 +1,4 @@
-"""``python -m scripts.messages.truth [--rows N] [--seed N]``: random rows of the tables against the files of the releases.
+"""``python -m scripts.messages.truth [PACKAGE…]``: random rows of the tables against the files of the releases.
 
 Each row is a message at one place. The first release that has it there has to have its words among the string literals of the
 module, and mostly of the function; the release before all that have it must not have them in that function. The files are read
@@ -16,7 +16,7 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -48,6 +48,7 @@ class Answer:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.messages.truth", description=__doc__)
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE", help="only these (default: all)")
     parser.add_argument("--rows", type=int, default=160)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, metavar="TABLE.csv", help="also write the rows to a file")
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     messages = Messages(str(FOLDER))
     releases = Releases(replace(gather(), timeout=60.0, retries=5), messages)
     answers = []
-    for template, place in sampled(messages, words.rows, words.seed):
+    for template, place in sampled(messages, words.packages or messages.packages, words.rows, words.seed):
         answers.append(answered(template, place, releases))
         print(*(getattr(answers[-1], field.name) or "-" for field in fields(Answer)), sep=" | ", flush=True)
     if words.out is not None:
@@ -68,10 +69,10 @@ def main(arguments: list[str]) -> int:
     return int(counts[NOT_THERE] + counts[THERE_BEFORE] > 0)
 
 
-def sampled(messages: Messages, count: int, seed: int) -> list[tuple[Template, Place]]:
+def sampled(messages: Messages, packages: Iterable[str], count: int, seed: int) -> list[tuple[Template, Place]]:
     """Return random places of uniformly chosen messages, in the order of their packages."""
     chosen = random.Random(seed)
-    numbers = [(package, number) for package in messages.packages for number in range(len(messages.table(package)))]
+    numbers = [(package, number) for package in packages for number in range(len(messages.table(package)))]
     templates = [messages.table(package).template(number) for package, number in sorted(chosen.sample(numbers, count))]
     return [(template, chosen.choice(template.places)) for template in templates]
 

@@ -23,7 +23,7 @@ from compat.index.metadata import Unread
 from compat.index.settings import Settings
 from compat.index.transport import Transport
 from scripts.surface.members import read_members
-from scripts.surface.packages import AROUND, BESIDE, PRE_RELEASES, SINCE, TRACKED, USERS
+from scripts.surface.packages import AROUND, BESIDE, PRE_RELEASES, RAISING, SINCE, SINCE_OF, TRACKED, USERS
 from scripts.surface.store import Fetched, Store
 
 THREADS = 5
@@ -40,8 +40,9 @@ def main(arguments: list[str]) -> int:
     words = parser.parse_args(arguments)
     store = Store(words.store)
     settings = replace(gather(), timeout=60.0, retries=5)
+    packages = words.packages or dict.fromkeys((*TRACKED, *BESIDE, *AROUND, *USERS, *RAISING))
     try:
-        return fetch(store, settings, words.packages or (*TRACKED, *BESIDE, *AROUND, *USERS), words.threads, words.release)
+        return fetch(store, settings, packages, words.threads, words.release)
     finally:
         store.close()
 
@@ -77,7 +78,7 @@ def missing(files: Iterable[File], package: str, known: set[str]) -> list[File]:
         if _is_wanted(package, file.version):
             releases.setdefault(file.version, []).append(file)
     days = {version: min((file.uploaded for file in found if file.uploaded), default="") for version, found in releases.items()}
-    since = min(SINCE, max(days.values(), default=""))
+    since = min(SINCE_OF.get(package, SINCE), max(days.values(), default=""))
     wanted = (version for version, day in days.items() if day and day[:10] >= since[:10] and version not in known)
     return [min(releases[version], key=preference) for version in sorted(wanted, key=Version, reverse=True)]
 

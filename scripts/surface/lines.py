@@ -20,7 +20,7 @@ from pathlib import Path
 from compat.interfaces.lines import MAGIC, PARTS, Lines, encoded, key_of_line
 from compat.versions import key_of
 from scripts.messages.extract import modules_of
-from scripts.messages.packages import PACKAGES
+from scripts.messages.packages import FOLLOWED
 from scripts.surface.changes import spans_of
 from scripts.surface.store import Release, Store
 from scripts.surface.tables import FOLDER, compressed, headed, write
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     if words.verify:
         return verify(store, Lines(words.out.read_bytes()), words.packages, words.verify)
     packages = existing(words.out)
-    for package in words.packages or PACKAGES:
+    for package in words.packages or FOLLOWED:
         began = time.monotonic()
         releases = sorted(store.releases(package), key=lambda release: key_of(release.version))
         if releases:

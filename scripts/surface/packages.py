@@ -50,12 +50,27 @@ USERS = (
 )  # fmt: skip
 """Packages that work on top of the others: only what they use of them is mined."""
 
+RAISING = (
+    "pydantic", "sgl-kernel", "sglang-kernel", "llama-cpp-python", "numba-cuda", "lmcache", "nemo-toolkit", "ctranslate2",
+    "faster-whisper", "whisperx", "mlx-lm", "mlx-vlm", "xtuner", "mmengine", "jsonargparse", "lightning-utilities",
+    "sageattention", "ktransformers", "optimum-intel", "optimum-habana", "optimum-neuron", "optimum-onnx", "optimum-quanto",
+    "gradio-client", "bert-score", "cuda-bindings", "cuda-core", "cuda-pathfinder", "skypilot", "litellm",
+    "langchain-huggingface", "llama-index-llms-huggingface", "torchrec", "mergekit", "litgpt", "openai-whisper", "exllamav2",
+    "adapters", "mosaicml", "quack-kernels", "onnxruntime", "torch-tensorrt", "neural-compressor", "nncf", "pyannote-audio",
+    "litdata", "simpletransformers", "fairscale", "colpali-engine", "lerobot", "xfuser", "intel-extension-for-pytorch",
+    "intel-extension-for-transformers", "modelscope", "swanlab",
+)  # fmt: skip
+"""Packages of which the messages are mined, and not what they define; some are mined otherwise as well."""
+
 UNTABLED = frozenset(("pyarrow", "timm"))
 """Of these the rows tell what others need; scripts are not judged against them: most of what they have is compiled, or made
 when they run."""
 
 SINCE = "2022-12-15"
 """The day from which releases are read: the newest release of many packages at the start of 2023 is some weeks older."""
+
+SINCE_OF = {"litellm": "2026-10-25", "llama-cpp-python": "2025-06-01", "modelscope": "2025-01-01"}
+"""The same for packages with very many or large releases."""
 
 PRE_RELEASES = {
     "transformers": ("5.0.0rc0", "5.0.0rc1", "5.0.0rc2", "5.0.0rc3"),
@@ -78,6 +93,10 @@ TOPS = {
     "stable-ts": ("stable_whisper",), "lycoris-lora": ("lycoris",), "chronos-forecasting": ("chronos",),
     "chatterbox-tts": ("chatterbox",),
     "nvidia-ml-py": ("pynvml",), "openai-whisper": ("whisper",), "optimum-quanto": ("optimum",), "nemo-toolkit": ("nemo",),
+    "sglang-kernel": ("sgl_kernel",), "llama-cpp-python": ("llama_cpp",), "numba-cuda": ("numba_cuda",),
+    "optimum-intel": ("optimum",), "optimum-habana": ("optimum",), "optimum-neuron": ("optimum",), "optimum-onnx": ("optimum",),
+    "cuda-bindings": ("cuda",), "cuda-core": ("cuda",), "cuda-pathfinder": ("cuda",), "skypilot": ("sky",),
+    "llama-index-llms-huggingface": ("llama_index",), "quack-kernels": ("quack",),
 }  # fmt: skip
 """What is imported, where that is not the package's own name."""
 
