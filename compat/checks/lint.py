@@ -5,23 +5,18 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any
 
-from compat.checks import named_devices
-from compat.formats.described import parse_described
-from compat.model import Distribution, Environment, Source, Workload, normalized
+from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, left_alone, settings_of
+from compat.model import Distribution, Environment, Workload
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
-from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, SHARDING, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key, visible
-from compat.rules.logic import conjunction, holds
+from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, SHARDING, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key
 from compat.rules.rule import (
     KINDS,
     OFFLINE_TRAINING,
     ONLINE_TRAINING,
     AnyOf,
     Condition,
-    Example,
-    FixTemplate,
     HasDevices,
     HasFeature,
     HasPackage,
@@ -32,8 +27,7 @@ from compat.rules.rule import (
     Rule,
     kinds_of,
 )
-from compat.tables.declared import Package, open_declared
-from compat.versions import Key, contains, intersect, key_of, ranges_of, written
+from compat.versions import contains, intersect, written
 
 _ONE_PROCESS_EACH = {"torchrun", "accelerate", "deepspeed"}
 """Launchers that start any number of processes, each with one GPU."""
@@ -54,9 +48,10 @@ _WITHOUT_A_RUN = ("import", "install", "build")
 """Tasks that compute nothing."""
 _OF_A_RUN = {
     *SHARDING, "deepspeed", "resume", "peft", "gradient-accumulation", "gradient-checkpointing", "device-map",
-    "flash-attention", "context-parallel", "modules-to-save", "quantized-checkpoint",
+    "flash-attention", "context-parallel", "modules-to-save", "quantized-checkpoint", "liger",
 }  # fmt: skip
 """Features whose code is called while a model is loaded or trained, not imported."""
+
 _IGNORED = "-ignored"
 """How the id of a rule ends that says since which release of its package a variable is not read."""
 
@@ -93,17 +88,13 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_by_inference(rule),
                 *_twins(rule, about),
                 *_unsaid(rule),
-                *_fixes(rule, about),
-                *_left_alone(rule),
+                *fixes_of(rule, about),
+                *left_alone(rule),
+                *settings_of(rule),
                 *_unread(rule, about),
             )
         )
     ]
-
-
-def environment_of(example: Example) -> Environment:
-    environment, _ = parse_described(example.environment, "example")
-    return visible(named_devices(environment)[0])
 
 
 def _examples(rule: Rule) -> Iterator[str]:
@@ -155,7 +146,7 @@ def _by_other_loops(rule: Rule) -> Iterator[str]:
     does = "the Trainer" in f"{rule.title} {rule.why}".replace("The", "the")
     if not (does or _shards(rule)) or _is_about(rule, _DERIVE_TRAINERS):
         return
-    if "Importing" in rule.title or any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
+    if "Importing" in rule.title or any(each.exception in OF_IMPORTS for each in rule.errors):
         return  # what imports the Trainer need not use it
     tool = Distribution(name="verl", version="1.0")
     for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
@@ -171,7 +162,7 @@ def _before_a_run(rule: Rule) -> Iterator[str]:
     runs = any(isinstance(each, HasFeature) and each.name in _OF_A_RUN for each in parts)
     if rule.effect not in ("wrong-result", "hang", "memory") and not (runs and rule.effect == "crash"):
         return
-    if any(each.exception in ("ImportError", "ModuleNotFoundError") for each in rule.errors):
+    if any(each.exception in OF_IMPORTS for each in rule.errors):
         return
     if rule.severity == "info" and not rule.when:  # a remark on releases, which is not shown as long as it asks for no job
         return
@@ -254,38 +245,6 @@ def _unsaid(rule: Rule) -> Iterator[str]:
                 yield f"fix {fix.kind} is printed without {part!r}: {fix.command or fix.text}"
 
 
-def _fixes(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
-    hits = [environment_of(example) for example in rule.examples if example.verdict == "hit"]
-    for fix in rule.fixes:
-        said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
-        for environment in hits:
-            if conjunction(holds(each, Facts(environment)) for each in fix.when) is False:
-                continue
-            rivals = list(_rivals(rule, fix, environment, about))
-            for changed in applied(fix, environment, about):
-                facts = Facts(changed)
-                if verdict_of(rule, facts).word == "hit":
-                    yield f"{said} does not fix what the rule describes"
-                # an error that is a warning as long as the job is unknown is one for those who follow the fix
-                yield from (f"{said} triggers rule {other.id}" for other in rivals if verdict_of(other, facts).word == "hit")
-
-
-def _left_alone(rule: Rule) -> Iterator[str]:
-    """Yield releases that a fix leaves in place but its newest ones refuse: pip then moves them to the newest there is."""
-    declared = open_declared()
-    for fix in rule.fixes:
-        for (name, spec), (mover, moved) in itertools.product(fix.along, fix.packages):
-            left, package = declared.package(normalized(name)), declared.package(normalized(mover))
-            newest = next((each for each in reversed(_finals(package)) if contains(ranges_of(moved), key_of(each))), None)
-            if left is None or package is None or newest is None:
-                continue
-            for asked, ranges, _, extra in package.requirements(package.place(newest) or 0, normalized(name)):
-                inside = (each for each in _finals(left) if contains(ranges_of(spec), key_of(each)))
-                refused = next((each for each in inside if not contains(ranges, key_of(each))), None)
-                if extra is None and refused is not None:
-                    yield f"along leaves {name} {refused}, but {mover} {newest} requires {asked}: narrow the range {spec}"
-
-
 def _unread(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
     """Yield the exemptions and settings that rest on a variable which some of the releases that they are for ignore."""
     if rule.id.endswith(_IGNORED):
@@ -303,84 +262,3 @@ def _unread(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
             for variable in sorted(ignored.intersection(each.name for each in part if isinstance(each, HasVariable))):
                 if releases:
                     yield f"{name} {written(releases)} ignores {variable}: keep it out of the exemption or the fix"
-
-
-def _finals(package: Package | None) -> list[str]:
-    return [] if package is None else [each for each in package.versions if re.fullmatch(r"[\d.]+", each)]
-
-
-def _rivals(rule: Rule, fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Rule]:
-    """Other rules of severity error about a distribution that the fix changes, unless what it leaves alone rules them out."""
-    moved = [normalized(name) for name, _ in fix.packages]
-    touched = {*moved, *(name for name, _ in fix.along)}
-    before = Facts(environment)
-    for other in {each.id: each for name in moved for each in about.get(name, ())}.values():
-        left = (each for each in other.packages if each.name not in touched)
-        if other.severity == "error" and other is not rule and not any(holds(each, before) is False for each in left):
-            yield other
-
-
-def applied(fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Environment]:
-    """Yield the environment after a fix, once for each part of the fix's range that the rules distinguish.
-
-    Yields nothing for fixes whose effect is unknown (a driver, a configuration described in text).
-    """
-    if fix.kind in ("upgrade", "downgrade", "pin"):
-        yield from _moved(fix, environment, about)
-    elif fix.kind == "source-install":
-        yield _from_source(fix, environment)
-    elif fix.kind == "uninstall":
-        gone = {normalized(name) for name, _ in fix.packages}
-        yield replace(environment, distributions=tuple(d for d in environment.distributions or () if d.name not in gone))
-    elif fix.kind == "launch" and fix.value.split()[0] in ("accelerate", "torchrun", "deepspeed"):
-        work = environment.workload or Workload()
-        yield replace(environment, workload=replace(work, launcher=fix.value.split()[0], processes=None))
-    elif fix.kind == "env-var" and "=" in fix.value:
-        name, _, value = fix.value.partition("=")
-        yield visible(replace(environment, variables={**(environment.variables or {}), name: value}))
-
-
-def _moved(fix: FixTemplate, environment: Environment, about: Mapping[str, Sequence[Rule]]) -> Iterator[Environment]:
-    """The packages of the fix at the lowest version it allows, with each in turn at every version the rules distinguish."""
-    places = {normalized(name): _places(normalized(name), spec, about) for name, spec in fix.packages}
-    lowest = {name: found[0] for name, found in places.items() if found}
-    there = {each.name for each in environment.distributions or ()}
-    lowest |= {name: found[0] for name, spec in fix.along if name in there and (found := _places(name, spec, about))}
-    for name, found in places.items():
-        for version in found:
-            yield _with(environment, {**lowest, name: version})
-
-
-def _places(name: str, spec: str, about: Mapping[str, Sequence[Rule]]) -> list[object]:
-    """Comparison keys for the versions in ``spec`` that the bounds of rules about ``name`` distinguish."""
-    ranges = ranges_of(spec)
-    bounds = {key for interval in ranges for key in (interval[0], interval[2]) if key}
-    for rule in about.get(name, ()):
-        for each in rule.packages:
-            if each.name == name and each.how == "in":
-                bounds |= {key for interval in each.ranges for key in (interval[0], interval[2]) if key}
-    cells = sorted(cell for bound in bounds for cell in (bound, (*bound, 0)))
-    cells += [_below(interval[2]) for interval in ranges if interval[2]]  # the version that an installer selects
-    return [cell for cell in cells if contains(ranges, cell)]
-
-
-def _below(key: Key) -> Key:
-    """A comparison key just below a release."""
-    release = list(key[1]) or [0]
-    release[-1] = max(release[-1] - 1, 0)
-    return key_of(".".join(map(str, (*release, 9999))))
-
-
-def _with(environment: Environment, versions: dict[str, Any]) -> Environment:
-    kept = [d for d in environment.distributions or () if d.name not in versions]
-    moved = [Distribution(name=name, version=version, source=Source("index")) for name, version in versions.items()]
-    return replace(environment, distributions=(*kept, *moved))
-
-
-def _from_source(fix: FixTemplate, environment: Environment) -> Environment:
-    commits = {normalized(name): where.rpartition("@")[2] for name, where in fix.packages}
-    return replace(environment, distributions=tuple(
-        replace(d, source=Source("vcs", {"commit": commits[d.name]}), version=fix.version or d.version)
-        if d.name in commits else d
-        for d in environment.distributions or ()
-    ))  # fmt: skip

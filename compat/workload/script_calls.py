@@ -172,7 +172,7 @@ class Calls:
         if trainer is not None:
             self._trainer(trainer, call.origin, call.conditional)
             self._options(call, _TRAINER_KEYWORDS)
-            self._string_model(call, call.keywords.get("model"))
+            self._trained_model(call, (known or "").startswith("trl."))
         elif is_config(known):
             self._options(call, None)
             if known in _BF16_BY_DEFAULT and call.whole and call.keywords.keys().isdisjoint(_PRECISION):
@@ -201,6 +201,15 @@ class Calls:
     def _string_model(self, call: _Call, value: object) -> None:
         if isinstance(value, str) and value:
             self._draft.record("model", value, call.origin, tentative=call.conditional)
+
+    def _trained_model(self, call: _Call, by_trl: bool) -> None:
+        """The model of a trainer; trl's load one that they are given by its name."""
+        stated = [each.value for each in call.node.keywords if each.arg == "model"] or call.node.args[:1]
+        value = call.keywords.get("model") or (self._names.value(stated[0], call.scope) if stated else None)
+        self._string_model(call, value)
+        is_name = any(isinstance(each, ast.Attribute) and each.attr in _MODEL_NAMES for each in stated)
+        if by_trl and (is_name or isinstance(value, str)):
+            self._on("model-by-name", call)
 
     def _loaded(self, call: _Call) -> None:
         """``SOMETHING.from_pretrained(NAME, …)``."""

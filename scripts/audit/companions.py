@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from compat.api.public import check
 from compat.checks.advice import bounded, reached_from, wanted_by, with_releases
-from compat.checks.lint import environment_of
+from compat.checks.lint_fixes import environment_of
 from compat.checks.requirements import requires_among
 from compat.model import Environment, Finding
 from compat.records import replace

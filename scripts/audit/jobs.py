@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from compat.checks.lint import environment_of
+from compat.checks.lint_fixes import environment_of
 from compat.model import Environment, Workload
 from compat.records import replace
 from compat.rules.evaluate import verdict_of

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from compat.checks.lint import problems_of
+from compat.records import replace
 from compat.rules.compiled import Matrix
 from compat.rules.loader import rule_of
+from compat.rules.rule import FixTemplate
 
 BASE: dict[str, Any] = {
     "id": "drops", "title": "t", "severity": "error", "effect": "crash", "confidence": "reported", "why": "w",
@@ -279,3 +281,25 @@ def test_an_exemption_names_a_kind_of_tasks() -> None:
     assert message.startswith("it exempts cpo, dpo, kto, orpo, sft: name a kind of tasks")
     assert found({"task": ["offline-training", "inference"]}) == []
     assert found({"task": listed, "packages": {"trl": "<0.12"}}) == []
+
+
+def test_a_setting_that_fixes_the_job_exempts_it() -> None:
+    hit = {**BASE["example"][0]["hit"], "features": ["packing"]}
+    exempt = {"unless": [{"task": ["import", "install", "build"]}], "fix": [{"config": "SFTConfig(packing=False)"}]}
+    table = changed(**exempt, example=[{"hit": hit}, BASE["example"][1]])
+    assert messages(table) == ["SFTConfig(packing=False) does not exempt from the rule: ask for packing"]
+    assert messages({**table, "when": {**BASE["when"], "features": ["packing"]}}) == []
+    assert messages({**table, "fix": [{"config": "SFTConfig(packing=None)"}]}) == []
+
+
+def test_a_fix_does_not_end_at_an_import(matrix: Matrix) -> None:
+    """Since trl 0.29 the trainer of ORPO is in trl.experimental, which is a warning: the script may know."""
+    rules = matrix.rules()
+    (rule,) = (each for each in rules if each.id == "trl-get-batch-samples-hook")
+    upgrade = FixTemplate("upgrade", (("trl", ">=0.29.0,<1"),))
+    (message,) = {
+        each.message for each in problems_of([replace(rule, fixes=(upgrade,))], among=rules) if "moved" in each.message
+    }
+    assert message == "fix upgrade trl>=0.29.0,<1 triggers rule trl-trainers-moved-to-experimental"
+    told = replace(rule, fixes=(replace(upgrade, text="import the trainer from trl.experimental"),))
+    assert not any("moved" in each.message for each in problems_of([told], among=rules))

@@ -46,7 +46,7 @@ def test_a_typical_grpo_script(script: Path) -> None:
     work = found.workload
     assert (work.task, work.trainer, work.model) == ("grpo", "GRPOTrainer", "mistralai/Mistral-7B-Instruct-v0.3")
     assert (work.batch_size, work.precision, work.launcher, work.processes) == (8, "bf16", None, None)
-    assert set(work.features or ()) == {"vllm", "gradient-accumulation", "gradient-checkpointing", "resume"}
+    assert set(work.features or ()) == {"vllm", "gradient-accumulation", "gradient-checkpointing", "resume", "model-by-name"}
     assert work.features_absent == ("liger", "unsloth")
     assert work.origins["task"] == "train.py:21"
     assert work.origins["features.vllm"] == "train.py:12"
@@ -65,6 +65,10 @@ def test_a_typical_grpo_script(script: Path) -> None:
             {"trl-experimental"},
         ),
         ("from trl import ORPOTrainer", set()),
+        ("from trl import SFTTrainer\nSFTTrainer('Qwen/Qwen3-0.6B', train_dataset=data)", {"model-by-name"}),
+        ("from trl import DPOTrainer\nDPOTrainer(model=args.model_name_or_path)", {"model-by-name"}),
+        ("from trl import SFTTrainer\nSFTTrainer(model=model)", set()),
+        ("from transformers import Trainer\nTrainer(model='Qwen/Qwen3-0.6B')", set()),
         ("from datasets import load_dataset\nload_dataset('data/squad.py')", {"dataset-script"}),
         ("from datasets import load_dataset\nload_dataset(path='squad', trust_remote_code=True)", set()),
         ("from accelerate.utils import ParallelismConfig\nParallelismConfig(cp_size=4)", {"context-parallel"}),
