@@ -13,8 +13,10 @@ from compat.rules.evaluate import content_of, fix_of, verdict_of
 from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, SHARDING, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key
 from compat.rules.rule import (
     KINDS,
+    LLM_TRAINING,
     OFFLINE_TRAINING,
     ONLINE_TRAINING,
+    TRAINING,
     AnyOf,
     Condition,
     HasDevices,
@@ -122,6 +124,8 @@ def _conditions(rule: Rule) -> Iterator[str]:
     for exemption in rule.unless:
         if not any(isinstance(each, HasPackage) for each in exemption):  # else it says what certain trainers of a release do
             yield from _listed(exemption)
+    if LLM_TRAINING in words.get("workload.task", ()) and words.get("workload.model"):
+        yield f"a script with the Trainer trains these models as well: name the task {TRAINING}"
     several = any(isinstance(each, HasDevices) and not contains(each.count, number_key(1)) for each in rule.when)
     if several and set(words.get("workload.launcher", ("python",))) <= _ONE_PROCESS_EACH:
         works = (environment_of(example).workload for example in rule.examples)

@@ -224,6 +224,15 @@ def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
     assert messages(remark) == []
 
 
+def test_models_are_trained_by_the_trainer_as_well() -> None:
+    table = changed(when={**BASE["when"], "task": ["llm-training"], "model": ["llama"]})
+    for example in table["example"]:
+        next(iter(example.values())).update(task="sft", model="llama")
+    assert messages(table) == ["a script with the Trainer trains these models as well: name the task training"]
+    table["when"]["task"] = ["training"]
+    assert messages(table) == []
+
+
 def test_a_variable_that_is_presumed_unset_is_no_question() -> None:
     table = changed(unless=[{"variables": {"SAFE": ["1"]}}], presume={"variables_unset": ["SAFE"]}, fix=[{"env-var": "SAFE=1"}])
     assert messages(table) == []
