@@ -15,6 +15,7 @@ from compat.checks import derived_findings
 from compat.checks.unresolvable import never_released
 from compat.diagnosis.frame_packages import version_of
 from compat.diagnosis.missing_wheels import SYSTEMS, TAGS, of_other_systems, runs_of
+from compat.diagnosis.opposed_requirements import opposed_requirements
 from compat.model import Distribution, Environment, Finding, Fix, normalized
 from compat.records import replace
 from compat.reports.stated import wanted_in, without_markers
@@ -44,7 +45,7 @@ _TOGETHER = re.compile(
     r"Cannot install (?P<names>(?:(?!Cannot install )[^\n]){3,2000}?) because these package versions have conflicting dep"
 )
 _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60}?)(?:\[[\w,-]{1,60}\])?==(?P<version>\d[\w.+!-]{0,40})(?=[,\s]|$)")
-_OF_OTHERS = ("will not be", "conflicting dep")
+_OF_OTHERS = ("will not be", "conflicting dep", "The conflict is caused by", "version solving failed")
 _MOST = 12
 
 
@@ -54,7 +55,7 @@ def explain_resolver_messages(text: str, facts: Facts) -> list[Finding]:
         return []
     found: dict[str, Finding] = {}
     text = without_markers(unwrapped(text))
-    for read in (_unfit, _unknown, _prereleases, _unpublished, _other_index, _pythons, _conflicts):
+    for read in (_unfit, _unknown, _prereleases, _unpublished, _other_index, _pythons, _conflicts, opposed_requirements):
         for finding in read(text, facts):
             found.setdefault(finding.rule, finding)
     return list(found.values())

@@ -73,6 +73,7 @@ FORMS = (
     Form(", which is not installed", rf"{_START}{_BY} requires {_N}(?:{_SPEC})?(?:; [^,\n]{{0,80}})?, which is not installed"),
     # resolvers: pip, uv and poetry
     Form(" depends on ", rf"{_START}{_BY} depends on {_N}{_SPEC}(?![\w.])"),
+    Form(" depends on ", rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}})[<>]=?{_V} depends on {_N}{_SPEC}(?![\w.])"),
     Form(" depends on ",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) \((?P<by_version>{_V})\) depends on {_N} \((?:{_SPEC}|(?P<exact>{_V}))\)"),
     Form("a different Python",

@@ -120,13 +120,39 @@ def test_tags_describe_the_machine(text: str, python: str | None, system: str | 
     assert (environment.python, environment.os, environment.glibc) == (python, system, glibc)
 
 
-def test_two_requirements_of_one_package_are_still_both_reported() -> None:
+def test_two_requirements_that_exclude_each_other_are_one_finding() -> None:
     text = f"""{NO_SOLUTION}Because xformers==0.0.28 depends on torch==2.4.1 and vllm==0.8.0 depends on torch==2.6.0, we can conclude that
       xformers==0.0.28 and vllm==0.8.0 are incompatible.
 """
-    found = said(text, Environment())
-    assert {each.rule for each in found} == {"symptom-stated-requirement"}
-    assert len(found) == 2
+    (finding,) = said(text, Environment())
+    assert (finding.rule, finding.verdict) == ("symptom-opposed-requirements", "hit")
+    assert finding.title == "xformers 0.0.28 requires torch==2.4.1, and vllm 0.8.0 requires torch==2.6.0: no release is both"
+    assert [(fix.kind, fix.package, fix.spec) for fix in finding.fixes] == [
+        ("upgrade", "xformers", ">=0.0.29.post2"),
+        ("config", None, None),
+    ]
+
+
+PIP = """ERROR: Cannot install a-project and xformers because these package versions have conflicting dependencies.
+
+The conflict is caused by:
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "fixes"),
+    [
+        ("vllm 0.8.0 depends on torch==2.6.0\n    nobody-knows 1.0 depends on torch<2.3", [("pin", "nobody-knows"), ("downgrade", "vllm")]),
+        ("vllm 0.6.5 depends on torch==2.5.1\n    vllm-flash-attn 2.6.2 depends on torch==2.4.0",
+         [("downgrade", "vllm"), ("uninstall", "vllm-flash-attn")]),
+        ("vllm 0.8.0 depends on torch==2.6.0\n    xformers 0.0.29.post3 depends on torch==2.6.0", []),
+        ("vllm 0.8.0 depends on torch==2.6.0\n    vllm 0.7.3 depends on torch==2.5.1", []),
+    ],
+)  # fmt: skip
+def test_which_of_two_packages_can_move(lines: str, fixes: list[tuple[str, str]]) -> None:
+    found = [each for each in said(PIP.format(lines), Environment()) if each.rule == "symptom-opposed-requirements"]
+    assert [(fix.kind, fix.package) for each in found for fix in each.fixes if fix.package] == fixes
 
 
 @pytest.mark.parametrize(
