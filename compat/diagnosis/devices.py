@@ -76,6 +76,20 @@ def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Ite
             elif each != release:
                 kind = "pin" if release is None else "downgrade" if key_of(each) < key_of(release) else "upgrade"
                 yield by_pip(kind, "torch", f"=={each}", text)
+    if release is None and newest is not None:
+        yield from _older_default(newest, fits, text)
+
+
+def _older_default(newest: str, fits: Callable[[TorchBuild], bool], text: str) -> Iterator[Fix]:
+    """Yield the newest release whose default build fits, where that of the newest one that fits is on another index."""
+    defaults = (
+        each
+        for each in sorted(open_code_tables().torch, key=key_of, reverse=True)
+        if (build := _build(each, fits)) and build.default
+    )
+    found = next(defaults, newest)
+    if found != newest:
+        yield by_pip("downgrade", "torch", f"=={found}", f"{text}, from the default index")
 
 
 def _as_released(environment: Environment) -> Environment:

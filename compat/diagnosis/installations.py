@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.checks.code import providers
-from compat.checks.fix_commands import by_pip
+from compat.checks.fix_commands import by_pip, compiled_anew
 from compat.diagnosis.frame_packages import distribution_of_module, inferred, location_text, package_of, version_of
 from compat.diagnosis.loader import EXTENSIONS, WITH_KERNELS
 from compat.model import Finding, Fix
@@ -22,6 +22,7 @@ from compat.rules.facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from compat.diagnosis.python_messages import Lack
     from compat.reports.log.frames import Frame
     from compat.reports.log.traceback import RaisedError
     from compat.rules.facts import Facts
@@ -90,6 +91,36 @@ def mixed_releases(package: str, version: str, what: str, error: RaisedError) ->
         evidence=(DEPENDENCIES,),
         here=location_text(error),
     )
+
+
+def unloaded_extension(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
+    """Return a finding for a function of a compiled module that is ``None``, because a package goes on if it cannot import it.
+
+    Such a function begins with the name of its module: ``causal_conv1d_fwd`` of ``causal_conv1d_cuda``.
+    """
+    if lack.owner != "NoneType":
+        return []
+    modules = [module for module in EXTENSIONS if lack.name.startswith(f"{module.removesuffix('_cuda')}_") and "_" in module]
+    if not modules:
+        return []
+    module = max(modules, key=len)
+    name = EXTENSIONS[module]
+    return [
+        inferred(
+            rule="symptom-extension-not-loaded",
+            origin="build",
+            title=f"The compiled part of {name} was not loaded: {lack.name} is a function of it",
+            why="The package that calls it goes on with None where the import of the compiled module fails, because it is not "
+            "installed or was built for another torch.",
+            packages={name: version_of(name, facts)},
+            facts=("build",),
+            fixes=(
+                Fix("config", text="see why it does not load", command=f'python -c "import {module}"'),
+                compiled_anew(name),
+            ),
+            here=location_text(error),
+        )
+    ]
 
 
 def not_importable(error: RaisedError, facts: Facts, derived: Sequence[Finding]) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
 from compat.checks.fix_commands import by_pip
+from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.contemporaries import published_after, without_needing, written_for
 from compat.diagnosis.failing_lines import own_fault
@@ -31,7 +32,7 @@ from compat.diagnosis.frame_packages import (
     written_before,
 )
 from compat.diagnosis.inexact_names import spelled_otherwise, with_module
-from compat.diagnosis.installations import DEPENDENCIES, mixed_releases
+from compat.diagnosis.installations import DEPENDENCIES, mixed_releases, unloaded_extension
 from compat.diagnosis.missing_names import (
     Named,
     module_of_name,
@@ -123,7 +124,12 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
         return found
     if lack is None:
         return _at_unknown_location(error, facts) or of_bare_name(error, facts) or _of_unnamed_module(error, facts)
-    if found := _between(lack, error, facts) or _of_two_releases(lack, error, facts) or _of_its_own(lack, error, facts):
+    if (
+        found := unloaded_extension(lack, error, facts)
+        or _between(lack, error, facts)
+        or _of_two_releases(lack, error, facts)
+        or _of_its_own(lack, error, facts)
+    ):
         return found
     sides = _sides(lack, error)
     if (other := of_release(lack, sides.asking, location_text(error), facts)) is not None:
@@ -142,10 +148,20 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
         sides = _Sides(known.package, _other_side(known.package, sides, error))
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
-        return _lacking(known, error, facts, sides.asking)
+        return _lacking(known, error, facts, sides.asking or _listed_importer(lack, error, facts))
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [_mismatch(lack, sides, known, error, facts)]
+
+
+def _listed_importer(lack: Lack, error: RaisedError, facts: Facts) -> str | None:
+    """Return the only distribution of the environment that imports a name, where no frame shows who does."""
+    rows = open_rows_once() if lack.kind == NAME and not error.frames else None
+    if rows is None:
+        return None
+    importing = {consumer for consumer, _, module in rows.importing(lack.name) if module == lack.owner}
+    listed = [copy.name for copy in facts.environment.distributions or () if copy.name in importing]
+    return listed[0] if len(listed) == 1 else None
 
 
 def _of_its_own(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:

@@ -415,6 +415,7 @@ def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -
         return None
     by = match["by"] or ""
     names = packages_in(by) or packages_in(message[: match.start()][-400:]) or importing(error)
+    names = names or _only_listed(match["what"], match["least"], facts)
     shown = f"{names[0]} needs" if names else "A wheel needs"
     older = tuple(_older_wheel(names, match["what"], match["least"], facts))
     if match["what"] == "GLIBC":
@@ -458,6 +459,18 @@ def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -
         evidence=(LOADER,),
         here=where,
     )
+
+
+def _only_listed(what: str, least: str, facts: Facts) -> list[str]:
+    """Return the installed extension whose wheel asks for this version of a C library, if only one does."""
+    table = open_linked()
+    asking = [
+        name
+        for name in dict.fromkeys(EXTENSIONS.values())
+        if isinstance(facts.package(name), list)
+        and any(row.version == version_of(name, facts) and row.least(what) == least for row in table.of(name))
+    ]
+    return asking if len(asking) == 1 else []
 
 
 def _older_wheel(names: Sequence[str], what: str, least: str, facts: Facts) -> Iterator[Fix]:

@@ -89,6 +89,7 @@ FORMS = (
     Form("is less than the minimum required version",
         rf"{_START}{_N} is installed with version {_FOUND}, which is less than the minimum required version (?P<least>{_V})"),
     Form("with minimum required version", rf"{_START}{_N} with minimum required version (?P<least>{_V}) is not installed"),
+    Form(", got ", rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires {_N} ?{_SPEC}, got {_FOUND}"),
     Form("requires the latest version of", rf"requires the latest version of {_N}"),
     Form(" or newer, found ",
         rf"{_START}(?P<by>[A-Za-z][\w-]{{0,60}}) requires {_N} (?P<least>{_V}) or newer, found {_FOUND}"),
@@ -136,6 +137,7 @@ FORMS = (
         rf"{_START}{_N} version:? (?P<refused>{_V}) (?:is )?not supported"
         r"(?:[.,:;]? (?:[Cc]urrently )?(?:[Ss]upported|[Oo]nly) versions? (?:are|is):? "
         rf"(?P<listed>{_V}(?:,? (?:and |or )?{_V}){{0,20}}))?"),
+    Form(" not new enough", rf"{_START}{_N}(?: (?P<old>{_V}))? (?P<part>is not new enough)"),
     Form(" too old", rf"{_START}{_N}(?:'s)?(?: version)? (?P<old>{_V}) (?:is|was) too old\b"),
     Form("nsupported", rf"\b[Uu]nsupported {_N} version:? (?P<refused>{_V})(?![\w.]*\w)"),
     Form("compiled using NumPy 1.x",

@@ -17,6 +17,14 @@ def test_the_gpu_is_named_and_so_is_a_torch_for_it() -> None:
     assert (finding.fixes[0].package, finding.fixes[0].text) == ("torch", "a torch with code for sm_120")
 
 
+def test_an_older_gpu_has_a_torch_on_the_default_index_as_well() -> None:
+    gpu = Environment(accelerators=(Accelerator("nvidia", "Tesla V100", "7.0"),))
+    (finding,) = said(trace(NO_IMAGE.strip(), "torch/nn/modules/linear.py"), gpu)
+    labelled, default = (fix for fix in finding.fixes if fix.package == "torch" and fix.spec)
+    assert ("+cu" in (labelled.spec or ""), "+" in (default.spec or "")) == (True, False)
+    assert (default.kind, default.text) == ("downgrade", "a torch with code for sm_70, from the default index")
+
+
 def test_jetson_needs_the_wheels_of_its_maker() -> None:
     jetson = Environment(accelerators=(Accelerator("nvidia", "Jetson AGX Orin", "8.7"),))
     (finding,) = said(trace(NO_IMAGE.strip(), "torch/nn/modules/linear.py"), jetson)

@@ -72,6 +72,8 @@ def said(text: str, environment: Environment | None = None) -> tuple[Finding, ..
         ("ERROR: This container was built for NVIDIA Driver Release 535.86 or later, but\n       version 510.85.02 was detected and compatibility mode is UNAVAILABLE.", "container-driver-release", [], "535.86"),
         ("RuntimeError: _int_mm_out_cuda not compiled for this platform.", "not-compiled-for-platform", ["torch"], "newer torch"),
         ("CUDA SETUP: WARNING! libcuda.so not found! Do you have a CUDA driver installed?", "libcuda-name", [], "/usr/lib/wsl/lib"),
+        ("AttributeError: 'NoneType' object has no attribute 'causal_conv1d_fwd'", "extension-not-loaded", ["causal-conv1d"], "import causal_conv1d_cuda"),
+        ("nvcc fatal   : Unsupported gpu architecture 'sm_100f'", "nvcc-architecture", [], "12.9"),
         ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "no-kernel-image", ["flashinfer-python"], "FLASHINFER_CUDA_ARCH_LIST"),
         ("RuntimeError: Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n    Python: 3.10.12\nThis process on node 10.0.0.3 was started with:\n    Ray: 2.9.0\n    Python: 3.10.12", "ray-cluster-version", ["ray"], "ray==2.40.0"),
         ("ImportError: Unable to import required dependencies:\nnumpy: \n\nImporting the numpy C-extensions failed.", "numpy-not-loaded", ["numpy"], "--force-reinstall"),

@@ -152,6 +152,14 @@ def test_a_missing_version_of_the_c_library_names_a_release_whose_wheel_asks_for
     assert finding.fixes[0].spec not in (None, "==0.45.5")
 
 
+def test_the_only_listed_wheel_that_asks_for_a_c_library_is_meant() -> None:
+    text = "OSError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found"
+    (finding,) = said(text, of("torch==2.6.0+cu126", "bitsandbytes==0.45.0"))
+    assert list(finding.packages) == ["bitsandbytes"]
+    (finding,) = said(text, of("torch==2.6.0+cu126"))
+    assert list(finding.packages) == []
+
+
 def test_a_missing_version_of_the_cpp_library_names_its_compiler() -> None:
     text = "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /v/vllm/_C.abi3.so)"
     (finding,) = said(text, of("vllm==0.9.0"))

@@ -48,7 +48,8 @@ def parse_log(text: str) -> tuple[RaisedError, ...]:
         stream.feed(line)
     for stream in streams.values():
         stream.close()
-    return _with_complaints(_after_imports(tuple(map(_with_assertion, collected.errors()))), text)
+    errors = tuple(_with_raised_literal(_with_assertion(error)) for error in collected.errors())
+    return _with_complaints(_after_imports(errors), text)
 
 
 def _with_assertion(error: RaisedError) -> RaisedError:
@@ -57,6 +58,16 @@ def _with_assertion(error: RaisedError) -> RaisedError:
         return error
     code = error.frames[-1].code or ""
     return replace(error, message=code) if code.startswith("assert ") else error
+
+
+_RAISED = re.compile(r"""raise (?P<exception>[A-Z]\w{2,60})\((?P<quote>["'])(?P<message>[^"'\\]{8,300})(?P=quote)\)$""")
+
+
+def _with_raised_literal(error: RaisedError) -> RaisedError:
+    """Take exception and message from the code of the last frame, if a traceback is cut off before them."""
+    code = error.frames[-1].code if error.frames and error.exception is None and not error.message else None
+    match = _RAISED.match(code.strip()) if code else None
+    return error if match is None else replace(error, exception=match["exception"], message=match["message"])
 
 
 _WHILE_IMPORTING = re.compile(r"while importing (?P<name>\w{1,60}): (?P<message>.{1,2000})")
