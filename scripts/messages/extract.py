@@ -31,6 +31,9 @@ _NEVER_RUN = re.compile(
     r"\.(modeling_(tf|flax)_\w+|dummy_\w+|_vendor|convert_\w+_checkpoint\w*|kernel_src)(\.|$)"
     r"|^(?!optimum\.)\w+(\.\w+)*\.onnx(\.|$)"
     r"|^(sglang\.multimodal_gen|ray\.(rllib|dashboard|autoscaler|tune|serve|data))\."
+    r"|^litellm\.(proxy|integrations|llms\.(?!base|custom|openai|huggingface|vllm|hosted_vllm|ollama|llamafile|lm_studio)\w+)(\.|$)"
+    r"|^sky\.(provision|clouds|adaptors|catalog|users|ssh_node_pools)\."
+    r"|^nemo\.(collections\.(tts|vision|multimodal\w*|audio|diffusion|avlm)|agents)\.|^lmcache\.cli\."
     r"|^torch\.(_refs|_prims\w*|_meta_registrations|_decomp|_numpy|masked)(\.|$)"
     r"|^flashinfer\.(experimental|data|(\w+\.)*(cute_dsl|prims_ts|kernels|runners|backends))\."
 )
@@ -38,7 +41,7 @@ _NEVER_RUN = re.compile(
 repeats the checks of native code in Python."""
 MODELS = re.compile(
     r"^(transformers|vllm\.model_executor|sglang\.srt|optimum\.\w+|swift\.llm\.model|lmdeploy)\.models\.(?!auto\b|registry\b|utils\b)"
-    r"|^diffusers\.(models|pipelines|modular_pipelines|schedulers)\.\w+\.|^timm\.|^torchvision\.(models|datasets|prototype)\."
+    r"|^diffusers\.(models|pipelines|modular_pipelines|schedulers)\.\w+\.|^timm\.|^mlx_(lm|vlm)\.models\.|^torchvision\.(models|datasets|prototype)\."
     r"|^(vllm\.model_executor|sglang\.srt)\.layers\.fused_moe\.|^torch\.(testing|_inductor\.codegen|ao|onnx|distributions)\."
 )
 """Thousands of near-copies that mostly check their arguments."""

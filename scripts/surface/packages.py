@@ -52,13 +52,12 @@ USERS = (
 
 RAISING = (
     "pydantic", "sgl-kernel", "sglang-kernel", "llama-cpp-python", "numba-cuda", "lmcache", "nemo-toolkit", "ctranslate2",
-    "faster-whisper", "whisperx", "mlx-lm", "mlx-vlm", "xtuner", "mmengine", "jsonargparse", "lightning-utilities",
-    "sageattention", "ktransformers", "optimum-intel", "optimum-habana", "optimum-neuron", "optimum-onnx", "optimum-quanto",
+    "faster-whisper", "whisperx", "openai-whisper", "pyannote-audio", "mlx-lm", "mlx-vlm", "xtuner", "mmengine", "jsonargparse",
+    "lightning-utilities", "litdata", "litgpt", "mosaicml", "sageattention", "ktransformers", "exllamav2", "onnxruntime",
+    "optimum-intel", "optimum-habana", "optimum-neuron", "optimum-onnx", "optimum-quanto", "intel-extension-for-pytorch",
     "gradio-client", "bert-score", "cuda-bindings", "cuda-core", "cuda-pathfinder", "skypilot", "litellm",
-    "langchain-huggingface", "llama-index-llms-huggingface", "torchrec", "mergekit", "litgpt", "openai-whisper", "exllamav2",
-    "adapters", "mosaicml", "quack-kernels", "onnxruntime", "torch-tensorrt", "neural-compressor", "nncf", "pyannote-audio",
-    "litdata", "simpletransformers", "fairscale", "colpali-engine", "lerobot", "xfuser", "intel-extension-for-pytorch",
-    "intel-extension-for-transformers", "modelscope", "swanlab",
+    "langchain-huggingface", "llama-index-llms-huggingface", "torchrec", "fairscale", "mergekit", "adapters",
+    "simpletransformers", "colpali-engine", "swanlab",
 )  # fmt: skip
 """Packages of which the messages are mined, and not what they define; some are mined otherwise as well."""
 
@@ -69,7 +68,7 @@ when they run."""
 SINCE = "2022-12-15"
 """The day from which releases are read: the newest release of many packages at the start of 2023 is some weeks older."""
 
-SINCE_OF = {"litellm": "2026-10-25", "llama-cpp-python": "2025-06-01", "modelscope": "2025-01-01"}
+SINCE_OF = {"litellm": "2026-10-25", "llama-cpp-python": "2025-06-01"}
 """The same for packages with very many or large releases."""
 
 PRE_RELEASES = {

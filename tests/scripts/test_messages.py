@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from compat.interfaces.messages import HOLE, Messages, Table
+from scripts.messages.extract import modules_of
 from scripts.messages.raised import Message, messages_of
 from scripts.messages.tables import MOST_PLACES, bounds_of, merged, table_of, write
 from scripts.messages.templates import normal
 from scripts.messages.truth import says
+from scripts.surface.store import Release
 
 MODULE = '''
 import warnings
@@ -100,6 +102,26 @@ def test_a_function_of_the_package_that_logs() -> None:
 
 def test_a_value_that_a_text_shows_with_its_expression() -> None:
     assert says('assert ok, f"{x.shape=} {x.stride()=} of {rows[0]=}"', f"x.shape={HOLE} x.stride()={HOLE} of rows[0]={HOLE}")
+
+
+def test_braces_of_a_text_that_is_not_formatted_are_part_of_the_message() -> None:
+    source = "raise ImportError('No export from {torch.__version__} on, ' f'found {found} in it', '{0}')\n"
+    assert list(said(source)) == [f"No export from {{torch.__version__}} on, found {HOLE} in it"]
+
+
+@pytest.mark.parametrize(
+    ("package", "path", "read"),
+    [
+        ("optimum", "optimum/exporters/onnx/convert.py", True),
+        ("transformers", "transformers/onnx/convert.py", False),
+        ("litellm", "litellm/llms/huggingface/chat.py", True),
+        ("litellm", "litellm/llms/bedrock/chat.py", False),
+        ("cuda-pathfinder", "cuda/pathfinder/_dynamic_libs/search.py", True),
+    ],
+)
+def test_modules_for_other_purposes_are_not_read(package: str, path: str, read: bool) -> None:
+    release = Release(package, "1.0", "", (), {path: 1})
+    assert bool(modules_of(release)) == read
 
 
 def test_a_variable_that_is_set_to_something_unknown_is_a_hole() -> None:
