@@ -68,7 +68,7 @@ when they run."""
 SINCE = "2022-12-15"
 """The day from which releases are read: the newest release of many packages at the start of 2023 is some weeks older."""
 
-SINCE_OF = {"litellm": "2026-10-25", "llama-cpp-python": "2025-06-01"}
+SINCE_OF = {"litellm": "2026-10-25", "llama-cpp-python": "2024-01-01"}
 """The same for packages with very many or large releases."""
 
 PRE_RELEASES = {
