@@ -42,7 +42,7 @@ def trl(reading: Reading, words: Sequence[str]) -> None:
         return
     reading.record("task", task)
     reading.record("trainer", TRAINERS[task])
-    reading.draft.on("model-by-name", COMMAND)
+    reading.draft.on("trl-script", COMMAND)
     pairs, _ = parse_words(words[1:])
     options = {name: value for name, value in pairs if isinstance(value, str) or name in ACCELERATE_FLAGS}
     recipe = reading.recipe(str(options["config"])) if "config" in options else None
@@ -63,7 +63,7 @@ def trl_script(task: str) -> ProgramReader:
         reading.plainly_unless_launched()
         reading.record("task", task)
         reading.record("trainer", TRAINERS[task])
-        reading.draft.on("model-by-name", COMMAND)
+        reading.draft.on("trl-script", COMMAND)
         named = [value for name, value in parse_words(words)[0] if name == "config" and isinstance(value, str)]
         reading.give(f"trl {task}", words, reading.recipe(named[-1]) if named else None)
         reading.options(words)

@@ -32,7 +32,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "vllm-aiter-triton-mla",
                  "sglang-nixl", "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
-                 "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "model-by-name",
+                 "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "model-by-name", "trl-script",
                  "own-trainer", "without-trl", "without-trainer",
                  "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations",
                  "empty-weights", "multimodal"),

@@ -32,7 +32,6 @@ AWQ = {"autoawq": "0.2.9", "transformers": "4.57.1", "peft": "0.17.1"}
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "serve", "warning"),
         (PEFT, "peft-hybrid-cache-transformers-5", "serve", "error"),  # by transformers, maybe with an adapter
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "grpo", "error"),
-        ({"wandb": "0.16.6", "numpy": "2.1.0", "vllm": "0.20.0"}, "wandb-numpy-2-float", "serve", "warning"),
         ({"wandb": "0.16.6", "numpy": "2.1.0"}, "wandb-numpy-2-float", "sft", "error"),
         ({**AWQ, "peft": "0.19.1"}, "surface-autoawq-transformers", "sft", "warning"),
         (AWQ, "autoawq-gelu-tanh-peft", "lora", "error"),
@@ -44,6 +43,11 @@ def test_an_import_error_of_a_package_that_the_task_does_not_import_is_a_warning
     packages: dict[str, str], rule: str, task: str | None, severity: str
 ) -> None:
     assert severities(packages, task=task)[rule] == severity
+
+
+@pytest.mark.parametrize("beside", [{}, {"vllm": "0.20.0"}])
+def test_a_rule_that_exempts_servers_is_not_reported_for_them(beside: dict[str, str]) -> None:
+    assert "wandb-numpy-2-float" not in severities({"wandb": "0.16.6", "numpy": "2.1.0", **beside}, task="serve")
 
 
 def test_it_says_what_does_not_import_it() -> None:

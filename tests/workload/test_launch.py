@@ -100,13 +100,13 @@ def test_the_command_line_wins_over_the_script(job: Path) -> None:
     "--use_vllm", "--use_vllm true", "--use_vllm=True", "--use-vllm yes", "--use_vllm --seed 1", "--use_vllm 1",
 ])  # fmt: skip
 def test_a_switch_that_is_on(option: str, job: Path) -> None:
-    assert read(f"python train.py {option}", job).workload.features == ("vllm",)
+    assert read(f"python train.py {option}", job).workload.features == ("vllm", "model-by-name")
 
 
 @pytest.mark.parametrize("option", ["--use_vllm false", "--use_vllm=0", "--no_use_vllm", "--no-use-vllm"])
 def test_a_switch_that_is_off(option: str, job: Path) -> None:
     found = read(f"python train.py {option}", job).workload
-    assert (found.features, found.features_absent) == (None, ("vllm", "unsloth"))
+    assert (found.features, found.features_absent) == (("model-by-name",), ("vllm", "unsloth"))
 
 
 def test_the_options_of_example_scripts(job: Path) -> None:
@@ -158,7 +158,12 @@ def test_the_last_command_of_a_shell_script_that_starts_a_job(job: Path) -> None
         "accelerate launch --num_processes $GPUS \\\n  train.py --per_device_train_batch_size ${BATCH:-16} $@ 2>&1 | tee log.txt\necho done\n"
     )
     found = read("bash run.sh --packing", job)
-    assert known(found.workload, "launcher", "processes", "batch_size", "features") == ("accelerate", 2, 16, ("packing",))
+    assert known(found.workload, "launcher", "processes", "batch_size", "features") == (
+        "accelerate",
+        2,
+        16,
+        ("packing", "model-by-name"),
+    )
     assert found.variables == {"CUDA_VISIBLE_DEVICES": "0,1"}
     assert read("./run.sh", job).workload.processes == 2
 

@@ -53,19 +53,23 @@ def test_accelerate_deepspeed_options(job: Path) -> None:
     found = read(
         "accelerate launch --use_deepspeed --zero_stage 3 --offload_optimizer_device cpu --num_processes 2 train.py", job
     )
-    assert found.workload.features == ("deepspeed", "zero-3", "optimizer-offload")
+    assert found.workload.features == ("deepspeed", "zero-3", "optimizer-offload", "model-by-name")
     assert found.workload.features_absent == ("zero-1", "zero-2", "deepspeed-auto-buckets", "unsloth")
 
 
 def test_accelerate_deepspeed_file(job: Path) -> None:
     (job / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
     found = read("accelerate launch --use_deepspeed --deepspeed_config_file ds.json --num_processes 2 train.py", job)
-    assert found.workload.features == ("deepspeed", "zero-2")
+    assert found.workload.features == ("deepspeed", "zero-2", "model-by-name")
     assert found.workload.origins["features.zero-2"] == "ds.json:1"
 
 
 @pytest.mark.parametrize(
-    ("version", "features"), [("1", ("fsdp", "ram-efficient-loading")), ("2", ("fsdp", "fsdp2", "ram-efficient-loading"))]
+    ("version", "features"),
+    [
+        ("1", ("fsdp", "model-by-name", "ram-efficient-loading")),
+        ("2", ("fsdp", "fsdp2", "model-by-name", "ram-efficient-loading")),
+    ],
 )
 def test_accelerate_fsdp(version: str, features: tuple[str, ...], job: Path) -> None:
     found = read(f"accelerate launch --use_fsdp --fsdp_version {version} --num_processes 2 train.py", job)
@@ -82,7 +86,9 @@ def test_accelerate_configuration_is_weaker_than_script_and_command(job: Path) -
         "distributed_type: FSDP\nnum_processes: 8\nmixed_precision: fp16\nfsdp_config:\n  fsdp_version: 2\n"
     )
     found = read("accelerate launch --config_file fsdp.yaml train.py", job).workload
-    assert known(found, "processes", "precision", "features") == (8, "bf16", ("fsdp", "fsdp2", "ram-efficient-loading"))
+    assert known(found, "processes", "precision", "features") == (
+        8, "bf16", ("model-by-name", "fsdp", "fsdp2", "ram-efficient-loading"),
+    )  # fmt: skip
     assert found.origins["features.fsdp2"] == "fsdp.yaml:5"
     found = read("accelerate launch --config_file fsdp.yaml --num_processes 2 train.py --fp16 --bf16 false", job).workload
     assert known(found, "processes", "precision") == (2, "fp16")
@@ -91,7 +97,7 @@ def test_accelerate_configuration_is_weaker_than_script_and_command(job: Path) -
 def test_a_paradigm_on_the_command_line_replaces_the_one_of_the_file(job: Path) -> None:
     (job / "ds.yaml").write_text("distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n  zero_stage: 3\n")
     found = read("accelerate launch --config_file ds.yaml --use_fsdp train.py", job).workload
-    assert known(found, "processes", "features") == (8, ("fsdp", "ram-efficient-loading"))
+    assert known(found, "processes", "features") == (8, ("fsdp", "model-by-name", "ram-efficient-loading"))
 
 
 @pytest.mark.parametrize("where", ["home", "HF_HOME", "XDG_CACHE_HOME"])
@@ -135,7 +141,7 @@ def test_a_deepspeed_configuration_behind_the_script(job: Path) -> None:
         "torchrun train.py --deepspeed --deepspeed_config ds.json",
     ):
         found = read(line, job).workload
-        assert set(found.features or ()) == {"deepspeed", "zero-2", "optimizer-offload"}
+        assert set(found.features or ()) == {"deepspeed", "zero-2", "optimizer-offload", "model-by-name"}
         assert found.origins["features.zero-2"] == "ds.json:2"
 
 

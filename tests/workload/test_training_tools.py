@@ -35,7 +35,7 @@ def known(found: Launch, *names: str) -> tuple[Any, ...]:
 def test_trl_trains_through_accelerate(task: str, trainer: str, tmp_path: Path) -> None:
     found = read(f"trl {task} --model_name_or_path Qwen/Qwen3-4B --use_peft --num_processes 2", tmp_path)
     assert known(found, "task", "trainer", "launcher", "processes", "model", "features") == (
-        task, trainer, "accelerate", 2, "Qwen/Qwen3-4B", ("peft",),
+        task, trainer, "accelerate", 2, "Qwen/Qwen3-4B", ("trl-script", "peft"),
     )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def test_trl_trains_through_accelerate(task: str, trainer: str, tmp_path: Path) 
 ])  # fmt: skip
 def test_trl_ships_configurations(name: str, on: set[str], processes: int, tmp_path: Path) -> None:
     found = read(f"trl grpo --accelerate_config {name} --config {_recipe(tmp_path, 'use_vllm: false')}", tmp_path)
-    assert set(found.workload.features or ()) == on
+    assert set(found.workload.features or ()) == {"trl-script", *on}
     assert known(found, "processes", "precision") == (processes, "bf16")
     assert "vllm" in (found.workload.features_absent or ())
 
@@ -58,14 +58,19 @@ def _recipe(folder: Path, text: str, name: str = "recipe.yaml") -> str:
 def test_trl_recipe_may_name_the_launch_and_the_environment(tmp_path: Path) -> None:
     _recipe(tmp_path, f"{RECIPE}num_processes: 4\nmixed_precision: bf16\nenv:\n  NCCL_DEBUG: INFO\n")
     found = read("trl sft --config recipe.yaml --per_device_train_batch_size 1", tmp_path)
-    assert known(found, "processes", "batch_size", "precision", "features") == (4, 1, "bf16", ("gradient-accumulation",))
+    assert known(found, "processes", "batch_size", "precision", "features") == (
+        4,
+        1,
+        "bf16",
+        ("trl-script", "gradient-accumulation"),
+    )
     assert found.workload.origins["features.gradient-accumulation"].endswith("recipe.yaml:4")
     assert found.variables == {"NCCL_DEBUG": "INFO"}
 
 
 def test_trl_scripts_as_modules(tmp_path: Path) -> None:
     found = read("torchrun --nproc_per_node 2 -m trl.scripts.dpo --packing", tmp_path)
-    assert known(found, "task", "launcher", "processes", "features") == ("dpo", "torchrun", 2, ("packing",))
+    assert known(found, "task", "launcher", "processes", "features") == ("dpo", "torchrun", 2, ("trl-script", "packing"))
 
 
 @pytest.mark.parametrize(("line", "expected"), [
