@@ -161,7 +161,10 @@ def _by_other_loops(rule: Rule) -> Iterator[str]:
 
 
 def _before_a_run(rule: Rule) -> Iterator[str]:
-    """Yield a complaint about what a run does that also holds for jobs that compute nothing."""
+    """Yield a complaint about what a run does that also holds for jobs that compute nothing.
+
+    Jobs that install or build for a GPU are no exception to a rule about that GPU.
+    """
     parts = itertools.chain.from_iterable(each.conditions if isinstance(each, AnyOf) else (each,) for each in rule.when)
     runs = any(isinstance(each, HasFeature) and each.name in _OF_A_RUN for each in parts)
     if rule.effect not in ("wrong-result", "hang", "memory") and not (runs and rule.effect == "crash"):
@@ -170,9 +173,12 @@ def _before_a_run(rule: Rule) -> Iterator[str]:
         return
     if rule.severity == "info" and not rule.when:  # a remark on releases, which is not shown as long as it asks for no job
         return
+    # what is installed on a GPU is meant to run on it
+    of_a_gpu = any(isinstance(each, HasDevices) and (each.capability or each.gfx or each.names) for each in rule.when)
+    tasks = _WITHOUT_A_RUN[:1] if of_a_gpu else _WITHOUT_A_RUN
     for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
         work = example.workload or Workload()
-        jobs = ((task, replace(example, workload=replace(work, task=task, trainer=None))) for task in _WITHOUT_A_RUN)
+        jobs = ((task, replace(example, workload=replace(work, task=task, trainer=None))) for task in tasks)
         held = [task for task, environment in jobs if verdict_of(rule, Facts(environment)).word == "hit"]
         if held:
             yield f"jobs that only {', '.join(held)} do not get that far: exempt these tasks"

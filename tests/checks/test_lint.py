@@ -220,6 +220,11 @@ def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
     table = changed(when={**BASE["when"], "any_feature": ["peft", "fsdp"]}, example=[{"hit": crash}, BASE["example"][1]])
     assert messages(table) == [message]
     assert messages({**table, "errors": [{"exception": "ImportError", "message": "no FSDP"}]}) == []
+    turing = {"launcher": ["python"], "accelerators": {"count": ">=2", "capability": "==7.5"}}
+    gpus = changed(effect="wrong-result", when=turing)
+    for example in gpus["example"]:
+        next(iter(example.values()))["gpus"] = "T4:2"
+    assert messages(gpus) == ["jobs that only import do not get that far: exempt these tasks"]
     remark = {key: value for key, value in changed(effect="wrong-result", severity="info").items() if key != "when"}
     assert messages(remark) == []
 
