@@ -17,7 +17,8 @@ from compat.diagnosis.experiences import experience_findings
 from compat.diagnosis.explanations import between, explain_symptoms, of_description
 from compat.diagnosis.frame_packages import location_text, version_of
 from compat.diagnosis.installations import hidden_by_own_file
-from compat.diagnosis.interface_errors import ELSEWHERE, FIND_IT, INTERFACE, explain_interface_errors
+from compat.diagnosis.interface_errors import explain_interface_errors
+from compat.diagnosis.interface_findings import ELSEWHERE, FIND_IT, INTERFACE
 from compat.diagnosis.loader import of_torch
 from compat.diagnosis.mentioned_names import denied_names, extension_with_symbol, imports_of, rules_with
 from compat.diagnosis.missing_programs import missing_programs

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
-from compat.checks.fix_commands import by_pip
 from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.changed_names import releases_with_name
-from compat.diagnosis.contemporaries import published_after, without_needing, written_for
 from compat.diagnosis.failing_lines import own_fault
-from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader, without_reading
+from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader
 from compat.diagnosis.frame_packages import (
     MODELS_OWN,
     called_function,
     calling_package,
     distribution_of_module,
     distribution_of_submodule,
-    inferred,
     innermost_packages,
     location_text,
     module_of_frame,
@@ -32,7 +29,8 @@ from compat.diagnosis.frame_packages import (
     written_before,
 )
 from compat.diagnosis.inexact_names import spelled_otherwise, with_module
-from compat.diagnosis.installations import DEPENDENCIES, mixed_releases, unloaded_extension
+from compat.diagnosis.installations import mixed_releases, unloaded_extension
+from compat.diagnosis.interface_findings import Sides, lacking_name, mismatch
 from compat.diagnosis.missing_names import (
     Named,
     module_of_name,
@@ -61,12 +59,10 @@ from compat.diagnosis.named_releases import (
     of_positional,
 )
 from compat.diagnosis.overrides import (
-    before_the_member,
     behind_its_peers,
     expected_object,
     left_over,
     of_base,
-    of_older_base,
     of_subclass,
     unused_by_model,
 )
@@ -86,33 +82,15 @@ from compat.diagnosis.python_messages import (
 from compat.diagnosis.python_releases import is_of_release, of_language, of_release
 from compat.diagnosis.refused import refused_options, refused_values
 from compat.interfaces.needs import Need
-from compat.model import Finding, Fix
-from compat.records import record, replace
+from compat.model import Finding
+from compat.records import replace
 from compat.rules.facts import Facts
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
 
 
-INTERFACE = "symptom-interface"
-"""The rule of findings about a name or an argument that some releases have and others do not."""
-FIND_IT = Fix(
-    kind="config", text="find the copy that ran: compare the paths in the traceback with the environment that was checked"
-)
-ELSEWHERE = "Another copy of the package, or another environment, was running (see 'compat doctor --deep')."
 _OF_A_MODULE = (NAME, MODULE, ATTRIBUTE)
-
-
-_CHECKOUT = re.compile(r"\((?![^()\n]{0,400}-packages)[^()\n]{1,400}[/\\]__init__\.py\)")
-"""The place of a package that was not installed from a wheel, in a message about a name that it does not have."""
-
-
-@record(frozen=True)
-class _Sides:
-    """The distribution that lacks a name (``owner``) and the one that uses it (``asking``); ``None`` if unknown."""
-
-    owner: str | None
-    asking: str | None
 
 
 def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
@@ -146,12 +124,12 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     known = known or _older(lack, error, facts)
     of_a_module = lack.kind in _OF_A_MODULE and not (lack.kind == MODULE and "." not in lack.owner)
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
-        sides = _Sides(known.package, _other_side(known.package, sides, error))
+        sides = Sides(known.package, _other_side(known.package, sides, error))
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
-        return _lacking(known, error, facts, sides.asking or _listed_importer(lack, error, facts))
+        return lacking_name(known, error, facts, sides.asking or _listed_importer(lack, error, facts))
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
-    return [_mismatch(lack, sides, known, error, facts)]
+    return [mismatch(lack, sides, known, error, facts)]
 
 
 def _listed_importer(lack: Lack, error: RaisedError, facts: Facts) -> str | None:
@@ -172,7 +150,7 @@ def _of_its_own(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
     return [] if known is not None and version is not None and known.lacked_by(version) else found
 
 
-def _other_side(package: str, sides: _Sides, error: RaisedError) -> str | None:
+def _other_side(package: str, sides: Sides, error: RaisedError) -> str | None:
     """Return who uses a package by the error: the caller, or what has called code of the package that only passed it on."""
     caller = calling_package(error)[0]
     passed_on = caller is not None and _distribution(caller) == package
@@ -202,13 +180,13 @@ def _by_other_code(known: Named | None, lack: Lack, error: RaisedError, facts: F
 def _of_options(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return the finding for the first of the refused options that the tables know."""
     involved = [*map(distribution_of_module, modules_of(error)), *(each.name for each in facts.environment.distributions or ())]
-    found = (_lacking(known, error, facts) for known in refused_options(error.message, involved))
+    found = (lacking_name(known, error, facts) for known in refused_options(error.message, involved))
     return next(filter(None, found), [])
 
 
 def _of_values(error: RaisedError, facts: Facts) -> list[Finding]:
     """Return the finding for a refused string that other releases accept."""
-    return next((_lacking(known, error, facts) for known in refused_values(error, facts)), [])
+    return next((lacking_name(known, error, facts) for known in refused_values(error, facts)), [])
 
 
 def _changed(tabled: Named | None, lack: Lack, error: RaisedError, facts: Facts) -> Named | None:
@@ -257,7 +235,7 @@ def _at_unknown_location(error: RaisedError, facts: Facts) -> list[Finding]:
         return not_installed(module, _sides(lack, error).asking, error, facts)
     known = None if lack is None else _known(lack, error)
     if known is not None and (version_of(known.package, facts) or _is_lazy(known.package, known.what.rpartition(".")[0])):
-        return _lacking(known, error, facts) if version_of(known.package, facts) else []
+        return lacking_name(known, error, facts) if version_of(known.package, facts) else []
     return empty_package(lack.owner, error, facts) if lack is not None and lack.kind == NAME else []
 
 
@@ -310,7 +288,7 @@ def between_packages(error: RaisedError, facts: Facts) -> list[Finding]:
         return none_of_module(lack.name, error, facts)
     if sides.owner is None or sides.owner == sides.asking or _is_only_guessed(lack, sides.owner, error):
         return []
-    return [_mismatch(lack, sides, None, error, facts)]
+    return [mismatch(lack, sides, None, error, facts)]
 
 
 def _is_only_guessed(lack: Lack, owner: str, error: RaisedError) -> bool:
@@ -320,7 +298,7 @@ def _is_only_guessed(lack: Lack, owner: str, error: RaisedError) -> bool:
     return shared and owner not in {distribution_of_module(name or "") for name in packages}
 
 
-def _sides(lack: Lack, error: RaisedError) -> _Sides:
+def _sides(lack: Lack, error: RaisedError) -> Sides:
     """Return both sides: the failing code is the user of the name; its module, class or call identifies the owner."""
     packages = [_distribution(name) for name in innermost_packages(error)]
     if lack.kind in _OF_A_MODULE:
@@ -330,8 +308,8 @@ def _sides(lack: Lack, error: RaisedError) -> _Sides:
     if lack.kind in (KEYWORD, CALL):  # the frame of a rejected call is the one that makes it, not the function's own
         caller, decorating = (name and _distribution(name) for name in calling_package(error))
         owner = owner or (decorating if decorating != caller else None)
-        return _Sides(owner, caller if caller != owner else None)
-    return _Sides(owner, next((name for name in reversed(packages) if name != owner), None))
+        return Sides(owner, caller if caller != owner else None)
+    return Sides(owner, next((name for name in reversed(packages) if name != owner), None))
 
 
 def _distribution(package: str) -> str:
@@ -410,108 +388,3 @@ def _in_tables(lack: Lack, error: RaisedError) -> Named | None:
         found = of_keyword(function, lack.name, modules_of(error))
         return found or of_imported(function, lack.name, module_of_frame(error))
     return next(of_flags([lack.name]), None) if not error.frames and "_" in lack.name else None
-
-
-def _lacking(known: Named | None, error: RaisedError, facts: Facts, asking: str | None = None) -> list[Finding]:
-    """Return a finding for a name that code, of ``asking`` if known, takes from a release that lacks it or is unknown."""
-    if known is None:
-        return []
-    version = version_of(known.package, facts)
-    if version is not None and not known.lacked_by(version):
-        if known.derived and (before := before_the_member(known)):
-            return [of_older_base(known, version, before, error)]
-        return [] if known.derived or known.doubt else [_another_copy(known, version, error)]
-    fixes = [*known.fixes(version)]
-    if known.derived and version is None:
-        fixes += before_the_member(known)
-    if asking is not None and asking not in (known.package, MODELS_OWN):
-        newer = _moved(asking, known.package, known.what.rpartition(".")[2], known, facts)
-        fixes.insert(0 if known.gone else len(fixes), newer)
-    return [
-        Finding(
-            rule=INTERFACE,
-            origin="surface",
-            verdict="hit" if _is_sure(known, version, error) else "possible",
-            title=known.title,
-            why=known.sentence(),
-            packages={name: version_of(name, facts) for name in dict.fromkeys((asking or known.package, known.package))},
-            fixes=tuple(fixes),
-            here=location_text(error),
-        )
-    ]
-
-
-def _moved(asking: str, owner: str, member: str, known: Named | None, facts: Facts) -> Fix:
-    """Return the release of ``asking`` to move to: one that does not use the name, if the tables show which."""
-    found = without_reading(member, asking, version_of(asking, facts)) if member else None
-    found = found or (without_needing(known, asking, facts) if known is not None else None)
-    found = found or published_after(asking, owner, facts)
-    return found or by_pip("upgrade", asking, None, f"a release of {asking} written for this {owner}")
-
-
-def _another_copy(known: Named, version: str, error: RaisedError) -> Finding:
-    """Return a finding for a name that the listed release has: the error is from another release of the package."""
-    other = f"release than {known.package} {version}"
-    return inferred(
-        rule="symptom-another-copy",
-        title=f"{known.title}: the code that failed is from another {other}",
-        why=f"{known.sentence()} {ELSEWHERE} A development build may lack it as well.",
-        packages={known.package: version},
-        facts=("install",),
-        fixes=(FIND_IT, *known.fixes(None)),
-        here=location_text(error),
-    )
-
-
-def _is_sure(known: Named, version: str | None, error: RaisedError) -> bool:
-    """Whether the tables show that the installed release is the one that failed, and not just one that might have."""
-    guessed = known.derived or bool(known.doubt and not error.frames)
-    return version is not None and not guessed and not known.unread(version) and known.lacked_by(version)
-
-
-def _mismatch(lack: Lack, sides: _Sides, known: Named | None, error: RaisedError, facts: Facts) -> Finding:
-    owner, asking = sides.owner or "", sides.asking
-    newer: tuple[Fix, ...] = ()
-    if asking is None or asking == MODELS_OWN:
-        asking, who = None, "the code" if asking is None else "the model's own code"
-        start = who.capitalize()
-    else:
-        start = who = asking
-        newer = (_moved(asking, owner, lack.name if lack.kind == MEMBER else "", known, facts),)
-    if known is None and lack.kind == NAME and _CHECKOUT.search(error.message) is not None:
-        text = (
-            f"import the module of {owner} that defines {lack.name} on its own: a checkout's __init__.py often hides its error"
-        )
-        newer = (*newer, Fix("config", text=text))
-    then = None if asking is None else written_for(asking, owner, facts)
-    then = then or Fix("pin", owner, None, f"the release of {owner} that {who} was written for", None)
-    fixes: tuple[Fix, ...] = (*newer, then)
-    why = "The message alone does not show which of the two has to change."
-    version, sure = version_of(owner, facts), False
-    if known is not None and known.package == owner and (version is None or known.lacked_by(version)):
-        sure = _is_sure(known, version, error)
-        why = f"{known.title}. {known.sentence()}"
-        moved = next(fix for fix in known.fixes(version) if fix.package)
-        fixes = (*newer, moved) if known.gone else (moved, *newer)
-    of_call = lack.kind in (KEYWORD, CALL)
-    action = f"calls {lack.what} of {owner}" if of_call else f"uses {_short(lack)} of {owner}"
-    lacks = f"this {owner} does not {'accept' if of_call else 'have'} it"
-    if lack.required:
-        action, lacks = f"calls {lack.what}", f"this {owner} requires {'them' if lack.required[1:] else 'it'}"
-    written = "The releases do not match" if newer else "The code and the release do not match"
-    return Finding(
-        rule=INTERFACE,
-        origin="surface",
-        verdict="hit" if sure else "possible",
-        title=f"{start} {action}, but {lacks}",
-        why=f"{written}: {who} was written for an older or a newer {owner}. {why}",
-        confidence="confirmed" if sure else "reported",
-        packages={name: version_of(name, facts) for name in (asking, owner) if name},
-        fixes=fixes,
-        evidence=(DEPENDENCIES,),
-        here=location_text(error),
-    )
-
-
-def _short(lack: Lack) -> str:
-    return lack.what if lack.kind == MEMBER else lack.name or lack.owner

@@ -1,4 +1,4 @@
-"""Missing shared libraries and undefined symbols: which distribution ships them, and for which CUDA version."""
+"""Missing shared libraries: which distribution ships them, and for which CUDA version."""
 
 from __future__ import annotations
 
@@ -8,41 +8,35 @@ from typing import TYPE_CHECKING
 
 from compat.checks.fix_commands import by_pip, upgrade_to
 from compat.checks.torch_build import INDEX, label_of, major_version, stack_of
+from compat.diagnosis.c_library import of_c_library
 from compat.diagnosis.devices import cuda_wheel
-from compat.diagnosis.frame_packages import distribution_in, inferred, is_before, version_of
+from compat.diagnosis.frame_packages import inferred, is_before, version_of
 from compat.diagnosis.loader import (
     COME_WITH_TORCH,
     CUDA_11_TO_13,
-    CUDAS,
-    EXTENSIONS,
     LOADER,
     OF_SYSTEM,
     OTHER_NUMBERS,
     ROCM,
     TORCH,
     WHEELS,
-    has_strings,
     importing,
     of_numpy_1,
     of_torch,
-    of_unknown_extension,
     only_extension,
     packages_in,
-    requires_this_torch,
     without_reason,
 )
+from compat.diagnosis.symbols import of_older_cuda_library, undefined_symbol
 from compat.model import Finding, Fix
 from compat.records import replace
 from compat.rules.facts import Facts
 from compat.tables.builds import open_code_tables
 from compat.tables.linked import open_linked
-from compat.versions import key_of
 
 if TYPE_CHECKING:
     from compat.reports.log.traceback import RaisedError
 
-
-_MANYLINUX = "https://peps.python.org/pep-0600/"
 
 _CUT = re.compile(r"^((?:ImportError|OSError): lib[\w+-]{1,60}\.so(?:\.\d{1,4}){0,4}):?(?: c[\w ]{0,30})?$")
 """The loader's message without its end: a library alone is the name of one that is missing."""
@@ -62,24 +56,6 @@ _NOT_THERE = re.compile(
     r"(?:not found|missing|(?:could not|cannot|can't) be (?:found|located|loaded|opened))"
 )
 """The same in the words of a tool that lists libraries, of Windows, or of a person."""
-_VERSION = re.compile(r",? version lib\w{1,40}\.so\.(\d\d)(?!\d)")
-"""What the loader adds for a symbol of a library that versions its symbols."""
-_SYMBOL = re.compile(r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?undefined symbol:?\s{1,20}(?P<symbol>\w{1,400})")
-_LINKED = re.compile(
-    r"(?:(?<![\w./+-])(?P<path>[\w./+-]{1,400}): )?symbol\s{1,20}(?P<symbol>\w{1,400}),?(?: version \S{1,80})?"
-    r"(?: not defined in (?:file )?| version )lib(?P<name>[A-Za-z]{1,30})\.so\.(?P<release>\d{1,3})"
-)
-"""A versioned symbol that the library found at run time lacks: it is an older one than that of the build."""
-_TORCHS = re.compile(r"_ZNK?(?:R?K?)\d{1,3}(?:c10|at|torch|caffe2)|_ZT[VISH]N?\d{1,3}(?:c10|at|torch|caffe2)|torch_|aoti_torch")
-_TENSORS = re.compile(r"^_Z\d{1,3}\w+?N2at6Tensor")
-"""A free function that takes tensors: a kernel that an extension defines itself."""
-_SPACE = re.compile(r"_ZNK?(?P<length>\d{1,2})(?P<name>\w+)")
-"""The outermost namespace of a C++ function."""
-_DRIVERS = re.compile(r"cu[A-Z]\w+$")
-"""Functions of the driver API, which libcuda.so.1 defines."""
-_GLIBC = re.compile(
-    r"version [`'](?P<what>GLIBC|GLIBCXX|CXXABI)_(?P<least>[\d.]{1,12})' not found(?: \(required by (?P<by>[^()\n]{1,400})\))?"
-)
 
 
 def explain_loader_message(
@@ -103,127 +79,6 @@ _EXPLAINED_BY = {
     "symptom-glibc": ("glibc-",),
 }
 """Findings about the environment that replace the explanation of the message alone, by rule."""
-
-
-def _symbol(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _SYMBOL.search(message)
-    if match is None:
-        return None
-    symbol = match["symbol"]
-    path = match["path"] if any(ending in (match["path"] or "") for ending in (".so", ".pyd")) else ""
-    library = path.rpartition("/")[2]
-    names = packages_in(path) or distribution_in(path)
-    if _TORCHS.match(symbol):
-        names = names or importing(error)
-        if not names and not library:
-            names = only_extension(facts)
-            if not names or requires_this_torch(names[0], facts):  # built for it, so one that is not listed is meant
-                return of_unknown_extension(symbol, where, facts)
-        return of_torch(names[0], f"{where}, {library}" if library else where, facts, symbol) if names else None
-    if not library:
-        named = [name for name in packages_in(message[: match.start()]) if name in EXTENSIONS.values()]
-        spelled = named and not symbol.startswith("_")  # by a person, who leaves out the mangling
-        return of_torch(named[0], where, facts, symbol) if spelled else None
-    if _DRIVERS.match(symbol):
-        return _old_driver(symbol, library, names, where, facts)
-    owner = next((wheel for start, wheel in CUDAS if symbol.startswith(start)), None)
-    if owner is None:
-        space = _SPACE.match(symbol)
-        module = space["name"][: int(space["length"])] if space is not None else ""
-        own = names and (_TENSORS.search(symbol) or EXTENSIONS.get(module) == names[0])
-        return _own_function(names[0], symbol, f"{where}, {library}", facts) if own else None
-    asked = (
-        re.search(r"_(\d\d)_\d{1,2}$", symbol)
-        or re.search(r"\.so\.(\d\d)(?!\d)", library)
-        or _VERSION.match(message, match.end())
-    )
-    wheel = WHEELS[owner] + CUDA_11_TO_13[asked[1]] if asked and asked[1] in CUDA_11_TO_13 else cuda_wheel(WHEELS[owner], facts)
-    return _cuda_mixed(wheel, library, where, facts, names)
-
-
-def _linked(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _LINKED.search(message)
-    if match is None or match["name"] not in WHEELS:
-        return None
-    ending = OTHER_NUMBERS.get(match["name"], CUDA_11_TO_13).get(match["release"])
-    owner = WHEELS[match["name"]]
-    wheel = cuda_wheel(owner, facts) if ending is None else f"{owner}{ending}"
-    path = match["path"] or ""
-    return _cuda_mixed(wheel, path.rpartition("/")[2] or "a library", where, facts, packages_in(path) or importing(error))
-
-
-def _old_driver(symbol: str, library: str, names: Sequence[str], where: str, facts: Facts) -> Finding:
-    name = names[0] if names else None
-    return inferred(
-        rule="symptom-driver-too-old",
-        origin="build",
-        title=f"The NVIDIA driver has no {symbol}, which {name or library} calls",
-        why="libcuda.so.1 belongs to the driver. A library built with a newer CUDA release calls functions that older drivers "
-        "lack; a compatibility library or a stub on the path has the same effect.",
-        packages={name: version_of(name, facts)} if name else {},
-        facts=("driver", "cuda_toolkit", "variables"),
-        fixes=(
-            Fix("driver", text="install a newer driver on the machine (the host, not the container)"),
-            Fix("env-var", text="let the loader find the driver's own libcuda.so.1", command="unset LD_LIBRARY_PATH"),
-            *((Fix("downgrade", name, None, "a release built with an older CUDA release"),) if name else ()),
-        ),
-        evidence=("https://docs.nvidia.com/deploy/cuda-compatibility/",),
-        here=where,
-    )
-
-
-def _own_function(name: str, symbol: str, where: str, facts: Facts) -> Finding:
-    """Return the finding for a function of the extension itself that it does not find: not built, or with another ABI."""
-    function = re.match(r"_Z\d{1,3}(\w+?)(?:RK?N|N2at)", symbol)
-    title = f"{name} was built without a kernel of its own that it calls" + (f": {function[1]}" if function is not None else "")
-    why = (
-        "The missing symbol is a function of the extension itself, not of torch. Its source was left out of the build, "
-        "usually because the CUDA toolkit or the list of architectures did not cover it, or files of two builds are mixed."
-    )
-    if has_strings(symbol):
-        title = f"The parts of {name} were built with different C++ ABIs"
-        why = (
-            f"The missing symbol is a function of {name} itself that takes a string, whose type in C++ depends on the ABI. One "
-            "part was compiled for the torch that is installed, the other one was published for another ABI: torch's wheels "
-            "use the C++11 ABI since 2.7, and NVIDIA's images always."
-        )
-    return inferred(
-        rule="symptom-own-symbol",
-        origin="build",
-        title=title,
-        why=why,
-        packages={name: version_of(name, facts)},
-        facts=("build", "cuda_toolkit", "accelerators"),
-        fixes=(
-            Fix("pin", name, None, "install a published wheel instead of building", f"pip install --force-reinstall {name}"),
-            Fix("source-install", name, "", "build it again from a clean checkout, for all architectures that it is made for"),
-        ),
-        evidence=(LOADER,),
-        here=where,
-    )
-
-
-def _cuda_mixed(wheel: str, library: str, where: str, facts: Facts, names: Sequence[str] = ()) -> Finding:
-    return inferred(
-        rule="symptom-nvjitlink",
-        origin="build",
-        title=f"CUDA libraries of two releases are mixed: {wheel} is older than {library} requires",
-        why="The loader found a library of an older CUDA release first: in LD_LIBRARY_PATH, in the conda environment, or in a "
-        "second nvidia package.",
-        packages={each: version_of(each, facts) for each in dict.fromkeys((*(names or ("torch",)), wheel))},
-        facts=("variables", "build"),
-        fixes=(
-            Fix(
-                "env-var",
-                text="torch's wheels include their own CUDA libraries: remove other folders from the path",
-                command="unset LD_LIBRARY_PATH",
-            ),
-            Fix("pin", wheel, None, "the release that torch pins", "pip install --force-reinstall torch"),
-            *((by_pip("upgrade", wheel, None, f"if torch's is older than what {names[0]} was built with"),) if names else ()),
-        ),
-        evidence=(LOADER,),
-        here=where,
-    )
 
 
 def _library(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
@@ -409,109 +264,14 @@ def _for_cuda_of_torch(name: str, built: str | None, facts: Facts) -> Iterator[F
         yield upgrade_to(name, later[0][0], f"the first release for CUDA {later[0][1]}")
 
 
-def _system(message: str, where: str, error: RaisedError | None, facts: Facts) -> Finding | None:
-    match = _GLIBC.search(message)
-    if match is None:
-        return None
-    by = match["by"] or ""
-    names = packages_in(by) or packages_in(message[: match.start()][-400:]) or importing(error)
-    names = names or _only_listed(match["what"], match["least"], facts)
-    shown = f"{names[0]} needs" if names else "A wheel needs"
-    older = tuple(_older_wheel(names, match["what"], match["least"], facts))
-    if match["what"] == "GLIBC":
-        return inferred(
-            rule="symptom-glibc",
-            origin="build",
-            title=f"{shown} glibc {match['least']}, but this system has an older one",
-            why="Its binaries were built on a newer Linux distribution; pip cannot upgrade glibc.",
-            packages={name: version_of(name, facts) for name in names[:1]},
-            facts=("glibc",),
-            fixes=(
-                *older,
-                Fix(
-                    "source-install",
-                    names[0] if names else None,
-                    "",
-                    "build the package on this system, or use a release whose wheel supports older systems",
-                ),
-                Fix(
-                    "config",
-                    text=f"use a system with glibc {match['least']} or newer ({_SYSTEMS.get(match['least'], 'a newer image')})",
-                ),
-            ),
-            evidence=(_MANYLINUX,),
-            here=where,
-        )
-    compiler = _COMPILERS.get(f"{match['what']}_{match['least']}")
-    return inferred(
-        rule="symptom-glibcxx",
-        origin="build",
-        title=f"{shown} {match['what']}_{match['least']}, but an older libstdc++ is found first",
-        why="The loader finds conda's or the system's libstdc++ before a newer one."
-        + (f" That version comes with {compiler}." if compiler else ""),
-        packages={name: version_of(name, facts) for name in names[:1]},
-        facts=("variables", "glibc"),
-        fixes=(
-            *older,
-            Fix("env-var", text="put the newer libstdc++ first", command="export LD_PRELOAD=$CONDA_PREFIX/lib/libstdc++.so.6"),
-            Fix("config", text="install a newer one", command="conda install -c conda-forge libstdcxx-ng"),
-        ),
-        evidence=(LOADER,),
-        here=where,
-    )
-
-
-def _only_listed(what: str, least: str, facts: Facts) -> list[str]:
-    """Return the installed extension whose wheel asks for this version of a C library, if only one does."""
-    table = open_linked()
-    asking = [
-        name
-        for name in dict.fromkeys(EXTENSIONS.values())
-        if isinstance(facts.package(name), list)
-        and any(row.version == version_of(name, facts) and row.least(what) == least for row in table.of(name))
-    ]
-    return asking if len(asking) == 1 else []
-
-
-def _older_wheel(names: Sequence[str], what: str, least: str, facts: Facts) -> Iterator[Fix]:
-    """Yield the nearest release whose wheel asks for less, if that of the installed one is known to ask for this version."""
-    rows = open_linked().of(names[0]) if names else ()
-    here = [each.variant for each in rows if each.version == version_of(names[0], facts) and each.least(what) == least]
-    fitting = [each.version for each in rows if each.variant in here and key_of(each.least(what) or "0") < key_of(least)]
-    if fitting:
-        command = f'pip install "{names[0]}=={fitting[-1]}"'
-        yield Fix(
-            "pin", names[0], f"=={fitting[-1]}", f"the newest release whose wheel needs less than {what}_{least}", command
-        )
-
-
-_COMPILERS = {
-    "GLIBCXX_3.4.26": "GCC 9", "GLIBCXX_3.4.27": "GCC 9", "GLIBCXX_3.4.28": "GCC 9 and 10 (Ubuntu 20.04)",
-    "GLIBCXX_3.4.29": "GCC 11 (RHEL 9)", "GLIBCXX_3.4.30": "GCC 12 (Ubuntu 22.04, Debian 12)", "GLIBCXX_3.4.31": "GCC 13.1",
-    "GLIBCXX_3.4.32": "GCC 13.2 (Ubuntu 24.04)", "GLIBCXX_3.4.33": "GCC 14 (Ubuntu 24.04, Debian 13)",
-    "CXXABI_1.3.12": "GCC 10", "CXXABI_1.3.13": "GCC 11 (RHEL 9)", "CXXABI_1.3.14": "GCC 13 (Ubuntu 24.04)",
-    "CXXABI_1.3.15": "GCC 14 (Ubuntu 24.04, Debian 13)",
-}  # fmt: skip
-"""Version of the C++ library → the compiler that first ships it, and systems that have it."""
-
-_SYSTEMS = {
-    "2.27": "Ubuntu 18.04", "2.28": "Debian 10, RHEL 8", "2.29": "Ubuntu 20.04", "2.31": "Ubuntu 20.04, Debian 11",
-    "2.32": "Ubuntu 22.04, Debian 12",
-    "2.33": "Ubuntu 22.04, Debian 12", "2.34": "Ubuntu 22.04, RHEL 9", "2.35": "Ubuntu 22.04, Debian 12",
-    "2.36": "Ubuntu 24.04, Debian 12",
-    "2.38": "Ubuntu 24.04, Debian 13", "2.39": "Ubuntu 24.04, Debian 13",
-}  # fmt: skip
-"""glibc version → systems that ship it or a newer one."""
-
-
 _READERS = (
-    ("undefined symbol", _symbol),
-    (" not def", _linked),
+    ("undefined symbol", undefined_symbol),
+    (" not def", of_older_cuda_library),
     ("cannot open shared object", _library),
     ("Could not load library ", _library),
     ("Could not locate ", _library),
     ("Unable to load any of ", _library),
-    ("' not found", _system),
+    ("' not found", of_c_library),
     (" not found", _library),
     (" missing", _library),
     (" be ", _library),
