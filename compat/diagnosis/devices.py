@@ -51,7 +51,9 @@ def for_gpu(code: str, facts: Facts) -> tuple[Fix, ...]:
     def runs(build: TorchBuild) -> bool:
         return bool(build.codes) and tables.runs(capability, build.codes, build.ptx, build.cuda) is True
 
-    return tuple(_fitting(runs, f"a torch with code for {code}", facts))
+    text = f"a torch with code for {code}"
+    found = tuple(_fitting(runs, text, facts))
+    return (*found, *_older_default(runs, text)) if found and version_of("torch", facts) is None else found
 
 
 def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Iterator[Fix]:
@@ -76,19 +78,14 @@ def _fitting(fits: Callable[[TorchBuild], bool], text: str, facts: Facts) -> Ite
             elif each != release:
                 kind = "pin" if release is None else "downgrade" if key_of(each) < key_of(release) else "upgrade"
                 yield by_pip(kind, "torch", f"=={each}", text)
-    if release is None and newest is not None:
-        yield from _older_default(newest, fits, text)
 
 
-def _older_default(newest: str, fits: Callable[[TorchBuild], bool], text: str) -> Iterator[Fix]:
+def _older_default(fits: Callable[[TorchBuild], bool], text: str) -> Iterator[Fix]:
     """Yield the newest release whose default build fits, where that of the newest one that fits is on another index."""
-    defaults = (
-        each
-        for each in sorted(open_code_tables().torch, key=key_of, reverse=True)
-        if (build := _build(each, fits)) and build.default
-    )
-    found = next(defaults, newest)
-    if found != newest:
+    builds = ((each, _build(each, fits)) for each in sorted(open_code_tables().torch, key=key_of, reverse=True))
+    fitting = [(each, build.default) for each, build in builds if build is not None]
+    found = next((each for each, default in fitting if default), None)
+    if found is not None and found != fitting[0][0]:
         yield by_pip("downgrade", "torch", f"=={found}", f"{text}, from the default index")
 
 

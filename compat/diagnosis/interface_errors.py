@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from compat.checks import interfaces as rows
 from compat.checks.code import providers, releases
-from compat.checks.interfaces import open_rows_once
 from compat.diagnosis.changed_names import releases_with_name
 from compat.diagnosis.failing_lines import own_fault
 from compat.diagnosis.foreign_attributes import of_bare_name, of_others, of_reader
@@ -126,20 +125,10 @@ def explain_interface_errors(error: RaisedError, facts: Facts) -> list[Finding]:
     if known is not None and known.package != sides.owner and lack.kind in (MEMBER, KEYWORD, CALL):
         sides = Sides(known.package, _other_side(known.package, sides, error))
     if sides.owner is None or sides.asking is None or not (of_a_module or lack.kind == KEYWORD):
-        return lacking_name(known, error, facts, sides.asking or _listed_importer(lack, error, facts))
+        return lacking_name(known, error, facts, sides.asking)
     if lack.kind == MODULE and lack.owner.partition(".")[0] == sides.asking.replace("-", "_"):
         return []
     return [mismatch(lack, sides, known, error, facts)]
-
-
-def _listed_importer(lack: Lack, error: RaisedError, facts: Facts) -> str | None:
-    """Return the only distribution of the environment that imports a name, where no frame shows who does."""
-    rows = open_rows_once() if lack.kind == NAME and not error.frames else None
-    if rows is None:
-        return None
-    importing = {consumer for consumer, _, module in rows.importing(lack.name) if module == lack.owner}
-    listed = [copy.name for copy in facts.environment.distributions or () if copy.name in importing]
-    return listed[0] if len(listed) == 1 else None
 
 
 def _of_its_own(lack: Lack, error: RaisedError, facts: Facts) -> list[Finding]:
