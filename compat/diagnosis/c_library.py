@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.frame_packages import inferred, version_of
-from compat.diagnosis.loader import EXTENSIONS, LOADER, importing, packages_in
+from compat.diagnosis.loader import LOADER, importing, installed_extensions, packages_in
 from compat.model import Finding, Fix
 from compat.rules.facts import Facts
 from compat.tables.linked import open_linked
@@ -80,9 +80,8 @@ def _only_listed(what: str, least: str, facts: Facts) -> list[str]:
     table = open_linked()
     asking = [
         name
-        for name in dict.fromkeys(EXTENSIONS.values())
-        if isinstance(facts.package(name), list)
-        and any(row.version == version_of(name, facts) and row.least(what) == least for row in table.of(name))
+        for name in installed_extensions(facts)
+        if any(row.version == version_of(name, facts) and row.least(what) == least for row in table.of(name))
     ]
     return asking if len(asking) == 1 else []
 

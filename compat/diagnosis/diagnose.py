@@ -274,15 +274,21 @@ def _likeness(signature: Signature, number: int, errors: Sequence[RaisedError]) 
         _is_cut(frames) and any(_in_order(signature.frames[at:], frames) for at in range(1, len(signature.frames)))
     )
     # a message pattern that matches anything, such as ".", needs its frames
-    return _MESSAGE if beginning_lost and not re.search(signature.message, "?") else 0
+    return _MESSAGE if beginning_lost and not _compiled(signature.message).search("?") else 0
 
 
 def _said(signature: Signature, message: str) -> re.Match[str] | None:
     """Search the message of a signature; people copy messages without their full stop."""
-    found = re.search(signature.message, message, re.MULTILINE if signature.exception is None else 0)
+    found = _compiled(signature.message, re.MULTILINE if signature.exception is None else 0).search(message)
     if found is None and (pattern := signature.message.rstrip("$")).endswith(r"\."):
-        found = re.search(rf"{pattern[:-2]}\s*$", message, re.MULTILINE)
+        found = _compiled(rf"{pattern[:-2]}\s*$", re.MULTILINE).search(message)
     return found
+
+
+@cached
+def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Keep a compiled pattern: the rules have more of them than ``re`` keeps, and each error is compared with all."""
+    return re.compile(pattern, flags)
 
 
 _LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9])+")

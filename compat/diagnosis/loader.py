@@ -126,9 +126,13 @@ def only_extension(facts: Facts, besides: Collection[str] = ("triton",)) -> list
 
     Distributions in ``besides``, which come with torch, are not counted.
     """
-    names = dict.fromkeys(name for name in EXTENSIONS.values() if name not in besides)
-    known = [name for name in names if isinstance(facts.package(name), list)]
+    known = [name for name in installed_extensions(facts) if name not in besides]
     return known if len(known) == 1 else []
+
+
+def installed_extensions(facts: Facts) -> list[str]:
+    """Return the distributions with extensions that are installed."""
+    return [name for name in dict.fromkeys(EXTENSIONS.values()) if isinstance(facts.package(name), list)]
 
 
 def requires_this_torch(name: str, facts: Facts) -> bool:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from compat.diagnosis.symptoms import Symptom, symptoms
+from compat.records import cached
 
 if TYPE_CHECKING:
     from compat.rules.compiled import Matrix
@@ -97,6 +98,7 @@ def _words_of(problem: Rule | Symptom) -> frozenset[str]:
     return frozenset().union(*map(_words, said))
 
 
+@cached
 def _words(text: str) -> frozenset[str]:
     """Return the words of a text without their endings, with those that names are made of, and pairs of neighbours."""
     found = [word for match in _WORDS.finditer(text.replace("_", " ")) for word in _split(match[0])]
