@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, left_alone, settings_of
+from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, hits_of, left_alone, settings_of
 from compat.model import Distribution, Environment, Workload
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
@@ -153,7 +153,7 @@ def _by_other_loops(rule: Rule) -> Iterator[str]:
     if "Importing" in rule.title or any(each.exception in OF_IMPORTS for each in rule.errors):
         return  # what imports the Trainer need not use it
     tool = Distribution(name="verl", version="1.0")
-    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+    for example in hits_of(rule):
         named = example.workload is not None and example.workload.trainer is not None
         facts = Facts(replace(example, distributions=(*(example.distributions or ()), tool)))
         if not named and _is_about(rule, {"transformers", "accelerate"}) and verdict_of(rule, facts).word == "hit":
@@ -176,7 +176,7 @@ def _before_a_run(rule: Rule) -> Iterator[str]:
     # what is installed on a GPU is meant to run on it
     of_a_gpu = any(isinstance(each, HasDevices) and (each.capability or each.gfx or each.names) for each in rule.when)
     tasks = _WITHOUT_A_RUN[:1] if of_a_gpu else _WITHOUT_A_RUN
-    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+    for example in hits_of(rule):
         work = example.workload or Workload()
         jobs = ((task, replace(example, workload=replace(work, task=task, trainer=None))) for task in tasks)
         held = [task for task, environment in jobs if verdict_of(rule, Facts(environment)).word == "hit"]
@@ -193,7 +193,7 @@ def _by_inference(rule: Rule) -> Iterator[str]:
     """Yield a complaint about sharding by accelerate that also holds for jobs that prepare no optimizer and save nothing."""
     if not _shards(rule) or any(each.exception == "ImportError" for each in rule.errors):
         return  # accelerate refuses an old torch before it knows what is sharded
-    for example in (environment_of(each) for each in rule.examples if each.verdict == "hit"):
+    for example in hits_of(rule):
         work = replace(example.workload or Workload(), task="inference", trainer=None)
         if verdict_of(rule, Facts(replace(example, workload=work))).word == "hit":
             yield "a job that only runs a model prepares no optimizer and saves nothing: exempt the task inference"

@@ -33,8 +33,13 @@ def environment_of(example: Example) -> Environment:
     return visible(named_devices(environment)[0])
 
 
+def hits_of(rule: Rule) -> list[Environment]:
+    """Return the environments of a rule's examples that it is about."""
+    return [environment_of(example) for example in rule.examples if example.verdict == "hit"]
+
+
 def fixes_of(rule: Rule, about: Mapping[str, Sequence[Rule]]) -> Iterator[str]:
-    hits = [environment_of(example) for example in rule.examples if example.verdict == "hit"]
+    hits = hits_of(rule)
     for fix in rule.fixes:
         said = f"fix {fix.kind} {' '.join(f'{name}{spec}' for name, spec in fix.packages) or fix.value}"
         for environment in hits:
@@ -62,7 +67,7 @@ def settings_of(rule: Rule) -> Iterator[str]:
             apply_option(draft, name, None if value == "None" else value.strip("\"'"), "")
         said = draft.workload()
         known = {*(said.features or ()), *(said.features_absent or ())} - _ASKED_BY_NAME
-        for environment in (environment_of(each) for each in rule.examples if known and each.verdict == "hit"):
+        for environment in hits_of(rule) if known else ():
             if conjunction(holds(each, Facts(environment)) for each in fix.when) is False:
                 continue
             work = environment.workload or Workload()

@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from compat.api.public import check
 from compat.checks.advice import bounded, reached_from, wanted_by, with_releases
-from compat.checks.lint_fixes import environment_of
+from compat.checks.lint_fixes import hits_of
 from compat.checks.requirements import requires_among
 from compat.model import Environment, Finding
 from compat.records import replace
@@ -58,7 +58,7 @@ class Releases:
 
 def breaks(rule: Rule, releases: Releases) -> Iterator[tuple[FixTemplate, Finding]]:
     """Return what each upgrade of a rule breaks."""
-    environments = (environment_of(each) for each in rule.examples if each.verdict == "hit")
+    environments = hits_of(rule)
     before = next((found for each in environments if (found := _usual(each, releases))), None)
     if before is None or verdict_of(rule, Facts(before)).word != "hit":
         return

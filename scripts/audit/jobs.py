@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from compat.checks.lint_fixes import environment_of
+from compat.checks.lint_fixes import hits_of
 from compat.model import Environment, Workload
 from compat.records import replace
 from compat.rules.evaluate import verdict_of
@@ -30,7 +30,7 @@ _TASKS = ("sft", "dpo", "grpo", "ppo", "train", "inference", "serve")
 
 def unused(rule: Rule) -> Iterator[tuple[str, str]]:
     """Yield each package of a rule with a task for which the rule holds although the job does not use the package."""
-    examples = [environment_of(example) for example in rule.examples if example.verdict == "hit"]
+    examples = hits_of(rule)
     for name in (each.name for each in rule.packages if each.how != "absent" and each.name in _USE):
         for task in _TASKS:
             serves = name == "vllm" and task == "serve"
