@@ -260,11 +260,10 @@ def test_every_rule_of_the_matrix_can_be_told(matrix: Matrix) -> None:
 
     outcomes, rules = [], set()
     for rule in matrix.rules():
-        for example in rule.examples:
-            if example.verdict != "clear":
-                _, findings, notes = check_environment(parse_described(example.environment, "x")[0], matrix)
-                outcomes.append(outcome(*findings, file=f"{rule.id}.json", notes=notes))
-                rules.add(rule.id)
+        example = next(each for each in rule.examples if each.verdict != "clear")
+        _, findings, notes = check_environment(parse_described(example.environment, "x")[0], matrix)
+        outcomes.append(outcome(*findings, file=f"{rule.id}.json", notes=notes))
+        rules.add(rule.id)
     run = checked(*outcomes)
     told = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert rules <= told.keys()
