@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 HIDDEN = "****"
 _SIGNS = (
-    "@", "/t/", "bearer ", "authorization", "cookie", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
+    "@", "/t/", "\\/t\\/", "bearer ", "bearer\\", "sessionid", "session_id",
+    "authorization", "cookie", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
     "sk-", "akia", "login", "passw", "passphrase", "mysql", "curl ", "nvapi-", "gsk_", "xox", "aiza", "eyj", "private key-----",
     "/services/", "/webhooks/", "/bot", "pass=", "pass:", "sshpass", "api=", "npm_", "pypi-age",
     "dckr_", "ya29.", "sg.", "r8_", "sk_", "asia", "gldt-", "glrt-", "glptt-", "rk_", "whsec_", "hvs.", "shpat_", "dop_v1_",
@@ -30,7 +31,8 @@ _SIGNS = (
     "webhook", "%40", " -u ", " -a ", "redis-cli", "sqlcmd", "mongo", "lftp ", "smbclient", "twine ", "zip -p",
     "7z ", "anaconda -t", "http-basic.", "pwd=", "-api", " publish", "--from-literal", "/hook/", "secrets.", "rpa_",
     "wandb_v1_", "pcsk_", "fw_", "jina_", "sntrys_", "glc_", "phc_", "figd_", "sbp_", "vck_", "tvly-", "csk-", "pmak-",
-    "tskey-", "lsv2_", "dapi", "hvb.", "atatt", "%3d",
+    "tskey-", "lsv2_", "dapi", "hvb.", "atatt", "%3d", "cloudsmith.io/", "fury.io/", "packagecloud.io/",
+    "keyring ",
 )  # fmt: skip
 """In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
@@ -175,7 +177,14 @@ def _patterns() -> tuple[_Pattern, ...]:
     unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt|_?auth|credentials?)"
     named = rf"[\w.:-]{{0,40}}?(?:token|passw(?:or)?d|passphrase|secret|(?:{whose})[_-]?key)"
     mixed = r"(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Z])(?=[\w-]{0,40}[a-z])[\w-]{20,400}"  # commit hashes have no capitals
-    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20}|!\w{1,20}\s{1,3})?(?:\\?['\"])?"
+    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20}|!\w{1,20}\s{1,3})?"
+    opened = rf"{assigned}(?:\\?['\"])?"
+    gap = r"(?:=|(?:\s|\\\r?\n){1,40})"
+    # "$NAME", "${NAME}", "$(command)", "{{ template }}", "{format}", "<placeholder>" and "[MASK]" are no values
+    reference = (
+        r"\$(?:[{(]|(?-i:[A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]*|\d)(?=\\?['\"]|[:/$.@-]))|\{\{|\{[\w.]{0,80}\}|%\(|%\w{1,80}%"
+        r"|<[^<>'\"\n]{0,80}>|\[[^\]'\"\n]{0,80}\]|(?:None|null|[Tt]rue|[Ff]alse)(?=\\?['\"])"
+    )
     about = r"(?!(?:is|was|are|must|not|has|needs|requires?|or|and|with|for|from|of|in)\s)"  # --token is missing
     code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     value = rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
@@ -185,6 +194,16 @@ def _patterns() -> tuple[_Pattern, ...]:
 
     def after(sign: str, before: str, hidden: str, flags: int = 0) -> _Pattern:
         return sign, f"({before}){hidden}", flags, rf"\g<1>{HIDDEN}"
+
+    def given(sign: str, before: str, bare: str, flags: int = 0) -> _Pattern:
+        """A value in quotes up to the closing one, whatever it contains, or else a bare one."""
+        quoted = r"(\\?)(['\"])(?:(?!\2\3)(?:\\.|[^\\\n])){4,4000}(?=\2\3)"
+        return (
+            sign,
+            rf"({before})(?!\\?['\"](?:{reference}))(?:{quoted}|(\\?['\"])?{bare})",
+            flags,
+            rf"\g<1>\g<2>\g<3>\g<4>{HIDDEN}",
+        )
 
     return (
         # up to the next scheme: the URL of a proxy contains another one in its path
@@ -205,38 +224,41 @@ def _patterns() -> tuple[_Pattern, ...]:
             0,
             f"{HIDDEN}@",
         ),
-        after("/t/", r"\w[\w-]{0,80}(?::\d{1,5})?/t/", r"[^/\s'\"<>`]{1,400}"),
-        after("=", rf"[?&;#][\w. -]{{0,60}}?{secret}=", r"[^&;#\s'\"<>`]{1,4000}", ignored),
+        after("/t", r"\w[\w-]{0,80}(?::\d{1,5})?(?:\\?/\w{1,40})?\\?/t\\?/", r"[^/\s'\"<>`\\]{1,400}"),
+        # private indexes with a token in the path
+        after("io/", r"\b(?:cloudsmith|fury|packagecloud)\.io/(?:priv/)?(?!basic/|public/)", r"[\w-]{10,400}(?=[:/])"),
+        after("=", rf"[?&;#][\w. -]{{0,60}}?(?:{secret}|session_?id)=", r"[^&;#\s'\"<>`]{1,4000}", ignored),
         after("%3d", rf"%(?:3f|26)[\w.-]{{0,60}}?{secret}%3d", r"[^&;#%\s'\"<>`]{1,4000}", ignored),
         after("=", r"://[^\s'\"<>`?]{1,400}\?(?:[^\s'\"<>`?]{0,400}?[&;])??[\w.-]{1,60}=", jumbled),
         # assignments in shells, YAML, JSON and Python, whose quotes may be escaped; password: … and api_key="…"
-        after(
+        given(
             "=",
-            r"\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=['\"]?",
+            r"\b[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)=",
             r"(?![$'\"])[^\s'\"\\;&]{1,4000}",
         ),
-        after("", rf"{variable}{assigned}", value),
-        after("", rf"{sure}{assigned}", value, ignored),
-        after("", rf"{unsure}{assigned}", random),
+        given("", rf"{variable}{assigned}", value),
+        given("", rf"{sure}{assigned}", value, ignored),
+        given("env", rf"(?i:\benv)\s{{1,9}}{variable}\s{{1,9}}", value),
+        after("", rf"{unsure}{opened}", random),
         # ms_token: …, dbPassword=…, POETRY_PYPI_TOKEN_NAME=…, save_token("…")
         after(
             "", r"(?:token|secret|passw(?:or)?d|pass|pwd|credentials?|key)(?:_\w{1,40})?"
-            rf"(?:{assigned}|\(\s{{0,9}}['\"]|\s{{1,20}}['\"]?)", rf"(?-i:{jumbled})", ignored,
+            rf"(?:{opened}|\(\s{{0,9}}['\"]|\s{{1,20}}['\"]?)", rf"(?-i:{jumbled})", ignored,
         ),
         # setenv("HF_TOKEN", "…"), ENV HF_TOKEN …, and netrc's password …
         after("", rf"(?:{variable}|{sure})(?:['\"],\s{{0,3}}['\"]|[\s|,>]{{1,20}}['\"]?)", random),
         after("", rf"\b_?(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
         # {name: HF_TOKEN, value: …}, also on two lines and in a diff
-        after(
+        given(
             "name",
             rf"\bname['\"]?\s{{0,3}}:\s{{0,3}}['\"]?{variable}['\"]?\s{{0,3}},?[\s+-]{{0,60}}['\"]?value['\"]?"
-            r"\s{0,3}:\s{0,3}['\"]?",
+            r"\s{0,3}:\s{0,3}",
             value,
         ),
-        after(
+        given(
             "--",
             rf"--(?:[\w.-]{{0,40}}?[_.-])?(?:(?:{whose})[_-]?(?:token|keys?|secret)|password|passwd|passphrase|secret|(?<![\w-]--)(?<=\.)token"
-            r"|(?<![\w-]..)(?<=--)(?:token|key))(?:=|\s{1,40})['\"]?",
+            r"|(?<![\w-]..)(?<=--)(?:token|key))" + gap,
             rf"{about}(?![$'\"-])[^\s'\"\\;&]{{1,4000}}", ignored,
         ),
         after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
@@ -244,23 +266,23 @@ def _patterns() -> tuple[_Pattern, ...]:
             "wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}(?:=\S{1,200})?\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"
         ),
         after("login", r"\blogin(?:\(\s{0,9}|\s{1,40}(?:--?\w{1,20}\s{1,40}){0,3})['\"]?", random),
-        after("password", r"\blogin\s{1,20}\S{1,100}\s{1,20}password\s{1,20}", r"[^\s'\"\\]{1,400}"),  # netrc
+        given("password", r"\blogin\s{1,20}\S{1,100}\s{1,20}password\s{1,20}", r"[^\s'\"\\]{1,400}"),  # netrc
         # the password of "docker login -u me -p …"
-        after(
+        given(
             "-p",
-            r"\b(?:login|sshpass|mysql\w{0,10}|twine\s{1,9}upload|uv\s{1,9}publish|mongo\w{0,10}|ncftp|7z)\b(?:[^\n|;&]{0,200}?)\s-p(?:=|\s{1,9})?['\"]?",
+            r"\b(?:login|sshpass|mysql\w{0,10}|twine\s{1,9}upload|uv\s{1,9}publish|mongo\w{0,10}|ncftp|7z)\b(?:[^\n|;&]{0,200}?)\s['\"]?-p(?:=|\s{1,9})?",
             r"(?![$'\"\s-])[^\s'\"]{4,400}",
         ),
-        after("-p", r"\b(?:(?:un)?zip|sqlcmd)\b[^\n|;&]{0,200}?\s-P\s{0,9}['\"]?", r"(?![$'\"-])[^\s'\"]{4,400}"),
-        after("redis-cli", r"\bredis-cli\b[^\n|;&]{0,200}?\s-a(?:\s{1,9})?['\"]?", r"(?!\$)[^\s'\"]{4,400}"),
+        given("-p", r"\b(?:(?:un)?zip|sqlcmd)\b[^\n|;&]{0,200}?\s['\"]?-P\s{0,9}", r"(?![$'\"-])[^\s'\"]{4,400}"),
+        given("redis-cli", r"\bredis-cli\b[^\n|;&]{0,200}?\s-a(?:\s{1,9})?", r"(?!\$)[^\s'\"]{4,400}"),
         after("anaconda", r"\banaconda\s{1,9}-t\s{1,9}", r"(?![$'\"-])\S{4,400}"),
-        after("set", r"\btoken\s{1,9}set\s{1,9}", random),
-        after("pwd=", r"(?<![\w-])pwd=", r"(?![/$'\"~.])[^\s;'\"]{4,400}", ignored),
+        after("set", r"\b(?:token\s{1,9}set|keyring\s{1,9}set\s{1,9}\S{1,200}\s{1,9}\S{1,100})\s{1,9}", random),
+        given("pwd=", r"(?<![\w-])pwd=", r"(?![/$'\"~.])[^\s;'\"]{4,400}", ignored),
         after("--with-token", r"--with-token\s{1,9}(?:<<<\s{0,9}['\"]?)?", random),
-        after("publish", r"\bpublish\b[^\n|;&]{0,200}?\s-[at](?:=|\s{1,9})['\"]?", r"(?![$'\"-])[^\s'\"]{4,400}"),
-        after("--from-literal", r"--from-literal[=\s]['\"]?[\w.-]{1,60}=", r"(?![$'\"])[^\s'\"]{4,400}"),
+        given("publish", r"\bpublish\b[^\n|;&]{0,200}?\s-[at](?:=|\s{1,9})", r"(?![$'\"-])[^\s'\"]{4,400}"),
+        given("--from-literal", r"--from-literal[=\s]['\"]?[\w.-]{1,60}=", r"(?![$'\"])[^\s'\"]{4,400}"),
         after("secret", r"\bsecrets?\.[\w.-]{1,60}=['\"]?", random),
-        after("secret set", r"\bsecret set\b[^\n|;&]{0,200}?\s(?:-b|--body)[=\s]['\"]?", r"(?![$'\"])[^\s'\"]{4,400}"),
+        given("secret set", r"\bsecret set\b[^\n|;&]{0,200}?\s(?:-b|--body)[=\s]", r"(?![$'\"])[^\s'\"]{4,400}"),
         after(
             "config", r"\bconfig\s{1,9}(?:http-basic\.\S{1,60}\s{1,9}\S{1,60}|pypi-token\.\S{1,60})\s{1,9}",
             r"(?![$'\"-])\S{4,400}",
@@ -291,19 +313,24 @@ def _patterns() -> tuple[_Pattern, ...]:
         after("</", rf"=\s{{0,3}}['\"]{named}['\"]\s{{0,3}}>\s{{0,20}}", r"[^<>\s]{1,4000}(?=</)", ignored),
         # headers
         ("basic", r"\bbasic(?: auth)?:?(?:\s{1,9}|%20)[A-Za-z0-9+/]{8,2000}={0,2}", ignored, _without_basic),
-        after("bearer", r"\bbearer(?:\s{1,40}|%20|\+)", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
+        after("bearer", r"\bbearer(?:\s{1,40}|\\ |%20|\+)", r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored),
         after(
             "authorization",
             r"(?:\b|(?<=\\[nrt]))authorization['\"]?\s{0,3}:\s{0,9}['\"]?(?:(?:basic|token|apikey|digest)\s{1,9})?",
             r"(?=[^\s\d]{0,60}\d)[\w.~+/=-]{6,4000}", ignored,
         ),
-        after("signature", r"\bsignature=", r"[\w/+=%-]{16,400}", ignored),
+        # auth=("user", "password"), HTTPBasicAuth("user", "password")
+        given(
+            "auth", r"auth(?:['\"]?\s{0,3}[=:]\s{0,3})?\(\s{0,9}['\"][^'\"\n]{1,100}['\"]\s{0,3},\s{0,9}(?=\\?['\"])", r"(?!)",
+            ignored,
+        ),
+        after("signature", r"(?:\b|access)signature=", r"[\w/+=%-]{16,400}", ignored),
         after("curl", r"\bcurl(?:\s[^\n]{0,300}?)?\s(?:-b|--cookie)\s{1,9}['\"]?[\w.-]{1,60}=", r"[^\s'\"]{4,400}"),
         after("cookie", r"(?:\b|(?<=\\[nrt]))cookie['\"]?\s{0,3}:\s{0,9}['\"]?(?=[\w.-]{1,60}=)", r"[^'\"\n]{6,4000}", ignored),
-        after(
+        given(
             "-",
-            r"\b(?:private|(?:x|ocp)-[\w-]{0,40})-(?:token|key|secret|api)['\"]?\s{0,3}:\s{0,3}['\"]?",
-            r"(?![$'\"{\[(<])[^\s'\"\\;&,{}]{4,4000}",
+            r"\b(?:private|(?:x|ocp)-[\w-]{0,40})-(?:token|key|secret|api)['\"]?\s{0,3}:\s{0,3}",
+            r"(?![$'\"{\[(<])[^\s'\"\\]{4,4000}",
             ignored,
         ),
         # tokens of well-known services

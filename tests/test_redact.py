@@ -103,6 +103,10 @@ SECRET = "q7Zx91fLm3Wb"
         ("uv publish -t ", ""), ("hatch publish -u bob -a ", ""), ("kubectl create secret generic a --from-literal b=c --from-literal d=", ""),
         ("helm install x --set-string secrets.hf=", ""), ("gh secret set X --body ", ""), ("https://bob:\\\"", "@host/x"), ("https://a.example/v2/hook/", ""),
         (f"rpa_{'a' * 12}", ""), (f"lsv2_pt_{'a' * 12}", ""), (f"token_hf_{'a' * 12}", ""), (f"tvly-{'a' * 12}", ""), (f"hvb.{'a' * 12}", ""),
+        ("https:\\/\\/host\\/t\\/", "\\/x"), ("https://host.example/conda/t/", "/x"), ("https://dl.cloudsmith.io/", "/org/repo/python/simple/"),
+        ("https://packagecloud.io/priv/", "/o/r/simple"), ("https://host/x;jsessionid=", ""), ("--header=Authorization:\\ Bearer\\ ", ""),
+        ("keyring set host bob ", ""), ("requests.get(url, auth=('bob', '", "'))"), ('HTTPBasicAuth("bob", "', '")'), ("--password \\\n  ", ""),
+        ("SharedAccessSignature=0123456789", ""), ("mysql -u root '-p", "'"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("around", ["", "  0123456789 torch==2.6.0, nothing else\n" * 3000], ids=["alone", "in a long text"])
@@ -111,6 +115,37 @@ def test_a_secret_is_hidden_whatever_it_looks_like(before: str, after: str, arou
     assert SECRET not in shown
     assert shown.startswith(around)
     assert shown.endswith(around)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "HF_TOKEN=?", "export DB_PASSWORD=?", "HF_TOKEN: ?", "password: ?", '{"password": ?}', "api_key=?", "--password ?", "--hub_token=?", "ENV A=b HF_TOKEN=? C=d",
+        "os.environ['HF_TOKEN'] = ?", "- name: DB_PASSWORD\n  value: ?", "docker login -u bob -p ? host", "sshpass -p ? ssh host", "machine h login bob password ?",
+        "ARG DB_PASSWORD=?", "ENV DB_PASSWORD ?", "requests.get(url, auth=('bob', ?))", "X-Api-Key: ?", "unzip -P ? a.zip", "gh secret set X -b ?",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("quote", ["'", '"', "\\'", '\\"'])
+@pytest.mark.parametrize(
+    "sign",
+    [*"$!#%&()*+,-./:;<=>@[]^_`{|}~? é", "\\\\", "None", "true-", "abcd efgh ", "abcd$", "abcd;", "abcd&", "abcd}"],
+)
+def test_a_value_in_quotes_is_hidden_up_to_the_closing_one(place: str, quote: str, sign: str) -> None:
+    shown = redacted(place.replace("?", f"{quote}{sign}{SECRET}{quote}"))
+    assert SECRET not in shown
+    assert shown == redacted(shown)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$HF_TOKEN", "${HF_TOKEN}", "$(cat x)", "$1", "{{ secrets.X }}", "{token}", "<your token>", "<|pad|>", "[MASK]", "None"],
+)
+@pytest.mark.parametrize(
+    "place", ['HF_TOKEN="?"', "password: '?'", '{"api_key": "?"}', '--hub_token "?"', "ENV HF_TOKEN='?'", "sshpass -p '?' x"]
+)
+def test_a_reference_in_quotes_is_kept(place: str, value: str) -> None:
+    text = place.replace("?", value)
+    assert redacted(text) == text
 
 
 def test_lines_that_are_repeated_are_redacted_once() -> None:
