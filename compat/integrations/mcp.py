@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import Tool, ToolAnnotations
 from pydantic import Field
 
 from compat import __version__
 from compat.errors import printable
+from compat.model import normalized
 
 SECONDS = 300
 """Time limit of one call."""
@@ -49,9 +50,29 @@ File: TypeAlias = Annotated[
 ]
 
 
+class _Strict(MCPServer):
+    """A server that refuses arguments it does not know: an answer must not look as if they had been considered."""
+
+    async def list_tools(self) -> list[Tool]:
+        """List the tools; their schemas allow no other properties."""
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in await super().list_tools()
+        ]
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool with arguments that its schema names."""
+        for tool in await self.list_tools():
+            known = tool.input_schema["properties"]
+            unknown = [each for each in arguments if tool.name == name and each not in known]
+            if unknown:
+                raise ToolError(printable(f"unknown argument {unknown[0]!r:.80}; expected {', '.join(known)}"))
+        return await super().call_tool(name, arguments, context)
+
+
 def server(*, allow_write: bool = False) -> MCPServer:
     """Create the server with its tools; ``allow_write`` lets ``fix`` change files."""
-    made = MCPServer("compat", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
+    made = _Strict("compat", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     asking = ToolAnnotations(read_only_hint=True, open_world_hint=True)
 
@@ -141,7 +162,8 @@ def server(*, allow_write: bool = False) -> MCPServer:
         if rule is not None:
             return {"rules": _run("rules", ["show", rule], {})}
         found = _run("rules", ["list"], {})
-        named = [each for each in found if package is None or package.lower() in (text.split()[0] for text in each["with"])]
+        wanted = normalized(package or "")
+        named = [each for each in found if package is None or wanted in (text.split()[0] for text in each["with"])]
         return {"rules": [{key: each[key] for key in ("id", "title", "severity", "with")} for each in named]}
 
     return made

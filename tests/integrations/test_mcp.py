@@ -42,6 +42,7 @@ def test_the_tools_are_listed_with_their_schemas(tmp_path: Path) -> None:
     launcher = tools["check"].input_schema["properties"]["launcher"]
     assert "torchrun" in json.dumps(launcher)
     assert tools["fix"].input_schema["required"] == ["path"]
+    assert not any(tool.input_schema["additionalProperties"] for tool in tools.values())
 
 
 def test_an_environment_a_file_and_a_text_are_judged(tmp_path: Path) -> None:
@@ -57,16 +58,18 @@ def test_an_environment_a_file_and_a_text_are_judged(tmp_path: Path) -> None:
                 ("check", {"path": "requirements.txt", **target}),
                 ("diagnose", {"text": error}),
                 ("rules", {"package": "vllm"}),
+                ("rules", {"package": "Flash_Attn"}),
                 ("rules", {"rule": "trl-grpo-vllm-second-device"}),
             )
         ]
 
-    described, file, diagnosed, about, one = served(tmp_path, calls)
+    described, file, diagnosed, about, flash, one = served(tmp_path, calls)
     for report in (described, file):
         assert report["exit"] == 1
         assert "trl-grpo-vllm-second-device" in [each["rule"] for each in report["findings"] if each["verdict"] == "hit"]
     assert diagnosed["findings"][0]["packages"].keys() >= {"verl", "transformers"}
     assert len(about["rules"]) > 10
+    assert flash["rules"]
     assert all(any(text.startswith("vllm ") for text in each["with"]) for each in about["rules"])
     assert one["rules"][0]["id"] == "trl-grpo-vllm-second-device"
 
@@ -81,6 +84,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("check", {"environment": FOUNDING, "launcher": "horse"}, "launcher"),
     ("fix", {"path": "requirements.txt", "write": True}, "--allow-write"),
     ("rules", {"rule": "no-such-rule"}, "no-such-rule"),
+    ("check", {"environment": FOUNDING, "gpus": "A100:2"}, "unknown argument 'gpus'"),
+    ("check", {"environment": FOUNDING, "pythonVersion": "3.11"}, "expected path, environment, gpu"),
 ]
 
 
