@@ -228,9 +228,12 @@ _WITHOUT_A_JOB = frozenset(("build", "import", "install"))
 def exempts(condition: Condition, facts: Facts) -> bool | None:
     """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt.
 
-    Nor does a job that is not known: it is not presumed that it only installs, builds or imports.
+    Nor does a job that is not known: it is not presumed that it only installs, builds or imports. A script that generates with
+    vLLM is exempt wherever a server is: in both, the engine has its own models and kernels.
     """
     answer = holds(condition, facts)
+    if answer is False and isinstance(condition, IsOneOf) and condition.path == "workload.task" and "serve" in condition.words:
+        return facts.value("workload.task") == "inference" and facts.generates_with_vllm
     if answer is not None:
         return answer
     if isinstance(condition, IsOneOf) and condition.path == "workload.task" and _WITHOUT_A_JOB.issuperset(condition.words):

@@ -233,6 +233,11 @@ class Facts:
         return known
 
     @property
+    def generates_with_vllm(self) -> bool:
+        """Whether vLLM is known to run the model, loaded by itself: unsloth loads it first, also for vLLM."""
+        return self.feature("vllm") is True and self.feature("unsloth") is False
+
+    @property
     def _features(self) -> dict[str, bool]:
         task = self.value("workload.task")
         if task not in self._derived:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,14 +17,17 @@ from compat.workload.trainers import TASKS
 from compat.workload.vocabulary import VOCABULARY
 
 
-def verdict(task: str | None, when: list[str], unless: list[str] | None = None) -> str:
+def verdict(
+    task: str | None, when: list[str], unless: list[str] | None = None, features: Sequence[str] = (), absent: Sequence[str] = ()
+) -> str:
     table: dict[str, Any] = {
         "id": "a-rule", "title": "t", "severity": "error", "effect": "crash", "confidence": "reported", "why": "w",
         "evidence": ["https://example.org"], "packages": {"peft": "*"}, "when": {"task": when},
         "unless": [{"task": unless}] if unless else [], "fix": [{"upgrade": {"peft": ">=1"}}],
         "example": [{"hit": {"packages": {"peft": "0.1.0"}}}, {"clear": {"packages": {}}}],
     }  # fmt: skip
-    environment = {"distributions": [{"name": "peft", "version": "0.12.0"}], "workload": {"task": task} if task else {}}
+    workload = {"task": task, "features": [*features], "features_absent": [*absent]} if task else {}
+    environment = {"distributions": [{"name": "peft", "version": "0.12.0"}], "workload": workload}
     return verdict_of(rule_of(table), Facts(parse_described(environment, "x")[0])).word
 
 
@@ -60,3 +64,21 @@ def test_a_condition_names_a_kind() -> None:
     assert verdict("kto", ["training"], ["offline-training"]) == "clear"
     assert verdict("grpo", ["training"], ["offline-training"]) == "hit"
     assert verdict(None, ["sft"], ["offline-training"]) == "clear"
+
+
+@pytest.mark.parametrize(
+    ("features", "absent", "exempt", "expected"),
+    [
+        (["vllm"], ["unsloth"], ["serve", "import"], "clear"),
+        (["vllm"], ["unsloth"], ["import"], "hit"),  # a rule about a server is about vLLM in a script, too
+        (["vllm", "unsloth"], [], ["serve"], "hit"),  # unsloth loads the model before vLLM does
+        (["vllm"], [], ["serve"], "clear"),  # unsloth is not installed
+        ([], ["vllm"], ["serve"], "hit"),
+        ([], [], ["serve"], "hit"),
+    ],
+)
+def test_a_script_that_generates_with_vllm_is_exempt_like_a_server(
+    features: list[str], absent: list[str], exempt: list[str], expected: str
+) -> None:
+    assert verdict("inference", ["inference"], exempt, features, absent) == expected
+    assert verdict("sft", ["sft"], exempt, features, absent) == "hit"
