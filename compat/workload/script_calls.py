@@ -234,6 +234,8 @@ class Calls:
             self._classifiers.append(stated)
         elif name is not None:
             self._draft.record("model", stated[0], call.origin, tentative=call.conditional)
+        if "ForMaskedLM" in kind:
+            self._draft.on("masked-lm", call.origin, tentative=call.conditional)
         self._data_type(call)
 
     def _data_type(self, call: _Call) -> None:

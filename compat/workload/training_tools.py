@@ -33,6 +33,7 @@ _ON = ("1", "true")
 def trl(reading: Reading, words: Sequence[str]) -> None:
     """``trl sft|grpo|dpo|… ARGUMENTS``, which goes through ``accelerate launch``, and ``trl vllm-serve``."""
     task = words[0] if words else ""
+    reading.draft.on("trl-command", COMMAND)
     if task in ("vllm-serve", "vllm_serve"):
         vllm_server(reading, words[1:])
         reading.draft.record("features.openai-server", value=False, origin=COMMAND)

@@ -23,7 +23,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "deepspeed-auto-warmup",
                  "deepspeed-auto-buckets",
                  "deepspeed-keys-until-0.19.6", "deepspeed-keys-until-0.19.7",
-                 "report-to-wandb", "modules-to-save", "classifier-adapter", "overlap-comm",
+                 "report-to-wandb", "modules-to-save", "classifier-adapter", "masked-lm", "overlap-comm",
                  "zero-quantized-weights", "fp32-gradient-accumulation",
                  "vllm-sleep", "precomputed-reference", "activation-offloading",
                  "sharded-state-dict", "truncated-samples", "fsdp-offload", "neat-packing", "padding-free",
@@ -33,7 +33,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "sglang-nixl", "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "model-by-name", "trl-script",
-                 "own-trainer", "without-trl", "without-trainer",
+                 "trl-command", "own-trainer", "without-trl", "without-trainer",
                  "quantized-checkpoint", "dequantized-checkpoint", "quantized-activations",
                  "empty-weights", "multimodal"),
 }  # fmt: skip

@@ -86,6 +86,8 @@ def test_a_typical_grpo_script(script: Path) -> None:
         ("from peft import LoraConfig\nLoraConfig(r=8, task_type='SEQ_CLS')", {"peft", "classifier-adapter"}),
         ("from peft import LoraConfig, TaskType\nLoraConfig(task_type=TaskType.TOKEN_CLS)", {"peft", "classifier-adapter"}),
         ("from peft import LoraConfig, TaskType\nLoraConfig(task_type=TaskType.CAUSAL_LM)", {"peft"}),
+        ("from transformers import AutoModelForMaskedLM as M\nM.from_pretrained('answerdotai/ModernBERT-base')", {"masked-lm"}),
+        ("from transformers import AutoModelForCausalLM as M\nM.from_pretrained('Qwen/Qwen3-0.6B')", set()),
         ("batch = tokenizer(texts, padding=True)\nmodel.generate(**batch)", {"padded-prompts"}),
         ("batch = tokenizer(texts, padding='max_length')\nmodel.forward(**batch)", set()),
         ("batch = tokenizer(texts, padding=False)\nmodel.generate(**batch)", set()),

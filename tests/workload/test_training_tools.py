@@ -35,7 +35,7 @@ def known(found: Launch, *names: str) -> tuple[Any, ...]:
 def test_trl_trains_through_accelerate(task: str, trainer: str, tmp_path: Path) -> None:
     found = read(f"trl {task} --model_name_or_path Qwen/Qwen3-4B --use_peft --num_processes 2", tmp_path)
     assert known(found, "task", "trainer", "launcher", "processes", "model", "features") == (
-        task, trainer, "accelerate", 2, "Qwen/Qwen3-4B", ("trl-script", "peft"),
+        task, trainer, "accelerate", 2, "Qwen/Qwen3-4B", ("trl-command", "trl-script", "peft"),
     )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def test_trl_trains_through_accelerate(task: str, trainer: str, tmp_path: Path) 
 ])  # fmt: skip
 def test_trl_ships_configurations(name: str, on: set[str], processes: int, tmp_path: Path) -> None:
     found = read(f"trl grpo --accelerate_config {name} --config {_recipe(tmp_path, 'use_vllm: false')}", tmp_path)
-    assert set(found.workload.features or ()) == {"trl-script", *on}
+    assert set(found.workload.features or ()) == {"trl-command", "trl-script", *on}
     assert known(found, "processes", "precision") == (processes, "bf16")
     assert "vllm" in (found.workload.features_absent or ())
 
@@ -62,7 +62,7 @@ def test_trl_recipe_may_name_the_launch_and_the_environment(tmp_path: Path) -> N
         4,
         1,
         "bf16",
-        ("trl-script", "gradient-accumulation"),
+        ("trl-command", "trl-script", "gradient-accumulation"),
     )
     assert found.workload.origins["features.gradient-accumulation"].endswith("recipe.yaml:4")
     assert found.variables == {"NCCL_DEBUG": "INFO"}
