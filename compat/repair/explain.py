@@ -110,7 +110,7 @@ def _held_back(solver: Solver, chosen: Mapping[str, Release], before: Release, e
 
 def _breaks(each: Forbidden, name: str, kept: Mapping[str, str]) -> bool:
     """Whether a forbidden combination would hold if the package were not changed."""
-    if name not in dict(each.together):
+    if name not in dict((*each.together, *(one for group in each.unless for one in group))):
         return False
     spared = any(all(kept.get(other, ABSENT) in versions for other, versions in group) for group in each.unless)
     return not spared and all(kept.get(other, ABSENT) in versions for other, versions in each.together)

@@ -117,9 +117,9 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
     """
     own = [
         (finding, found) for finding in errors
-        if not {"torch"} < set(finding.packages) <= {"torch", *FOLLOWING} and (found := _recommended(finding, matrix, problem))
+        if not _follows_torch(finding) and (found := _recommended(finding, matrix, problem))
     ]  # fmt: skip
-    alone = {name for finding in errors if len(finding.packages) == 1 for name in finding.packages if name in problem.current}
+    alone = _moving(problem, errors)
     for finding, alternatives in own:
         others = (each for other, found in own if other is not finding for each in found if len(each) == 1)
         shared = (each for each in others if each[0].name in finding.packages)
@@ -128,12 +128,29 @@ def recommended(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -
         yield Recommended(finding.rule, tuple(dict.fromkeys((*alternatives, *shared))), moving)
 
 
-def advised(matrix: Matrix, problem: Problem, errors: Iterable[Finding]) -> Iterator[Need]:
-    """The releases that a finding or its rule names as a fix, which may be old if none of its fixes is newer."""
+def _follows_torch(finding: Finding) -> bool:
+    """Whether a finding is that torch and packages released for it do not match."""
+    return {"torch"} < set(finding.packages) <= {"torch", *FOLLOWING}
+
+
+def _moving(problem: Problem, errors: Collection[Finding]) -> frozenset[str]:
+    """The packages that move because of an error of their own, or of torch and what is released for it."""
+    alone = {name for finding in errors if len(finding.packages) == 1 for name in finding.packages if name in problem.current}
+    return frozenset({*alone, "torch"} if any(map(_follows_torch, errors)) else alone)
+
+
+def advised(matrix: Matrix, problem: Problem, errors: Collection[Finding]) -> Iterator[Need]:
+    """The releases that a finding or its rule names as a fix, which may be old if none of its fixes is newer.
+
+    So may those of the first fix, if it only moves what the file leaves open: that went too far, unless the others move anyway.
+    """
+    moving = _moving(problem, errors)
     for finding in errors:
         fixes = _fixes_of(finding, matrix, problem)
+        stay = moving.isdisjoint(finding.packages)
+        first = [needs for _, needs in fixes[:1] if stay and all(need.name in problem.unpinned for need in needs)]
         newer = [needs for kind, needs in fixes if kind == "upgrade"]
-        yield from (need for needs in newer or [needs for _, needs in fixes] for need in needs)
+        yield from (need for needs in (*first, *newer) or [needs for _, needs in fixes] for need in needs)
 
 
 def _recommended(finding: Finding, matrix: Matrix, problem: Problem) -> tuple[tuple[Need, ...], ...]:

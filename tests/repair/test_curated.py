@@ -220,6 +220,8 @@ def test_what_is_recommended_says_which_other_package_moves_for_an_error_of_its_
     problem = installed("torch", "bitsandbytes")
     assert [each.moving for each in recommended(in_memory(()), problem, (pair,))] == [frozenset()]
     assert [each.moving for each in recommended(in_memory(()), problem, (pair, alone))] == [frozenset({"torch"})]
+    mismatch = replace(pair, rule="mismatch", packages={"torch": "1.0", "xformers": "1.0"})  # one of them moves, too
+    assert [each.moving for each in recommended(in_memory(()), problem, (pair, mismatch))] == [frozenset({"torch"})]
 
 
 def test_an_old_release_is_only_advised_where_no_fix_is_newer(tmp_path: Path) -> None:
@@ -240,6 +242,23 @@ def test_an_old_release_is_only_advised_where_no_fix_is_newer(tmp_path: Path) ->
     matrix, problem = in_memory(load_file(str(file))), installed("deepspeed", "torch")
     assert [need.text for need in advised(matrix, problem, (findings["both"],))] == ["deepspeed>=0.14.4"]
     assert [need.text for need in advised(matrix, problem, (findings["older"],))] == ["torch<2.4"]
+
+
+def test_going_back_with_what_a_file_leaves_open_is_advised_where_it_is_the_first_fix(tmp_path: Path) -> None:
+    """A pinned transformers with the newest peft: peft is what went too far, unless transformers moves anyway."""
+    file = tmp_path / "rules.toml"
+    fixes = 'downgrade = { peft = "==0.13.2" }\n[[rule.fix]]\nupgrade = { transformers = ">=4.44.0" }'
+    file.write_text(RULE.replace('upgrade = { trl = ">=0.16.0" }', fixes))
+    pair = Finding(
+        rule="a-rule", origin="rule", verdict="hit", severity="error", effect="crash", title="", why="", confidence="confirmed",
+        packages={"peft": "0.21.2", "transformers": "4.41.0"},
+    )  # fmt: skip
+    own = replace(pair, rule="alone", packages={"transformers": "4.41.0"})
+    matrix, names = in_memory(load_file(str(file))), ("peft", "transformers")
+    loose = installed(*names, unpinned=frozenset({"peft"}))
+    assert [need.text for need in advised(matrix, loose, (pair,))] == ["peft==0.13.2", "transformers>=4.44.0"]
+    assert [need.text for need in advised(matrix, loose, (pair, own))] == ["transformers>=4.44.0"]
+    assert [need.text for need in advised(matrix, installed(*names), (pair,))] == ["transformers>=4.44.0"]
 
 
 def test_nothing_is_recommended_for_what_follows_torch() -> None:

@@ -81,6 +81,18 @@ def test_a_pair_that_breaks_is_the_reason_for_the_one_that_moves() -> None:
     assert why(asked, solution, "trl") == {"trl": "It breaks (a-rule)"}
 
 
+def test_a_release_that_spares_the_others_moves_for_what_they_break() -> None:
+    spared = Forbidden(
+        (("trl", frozenset({"1.0", "2.0", "3.0"})), ("peft", frozenset({"1.0", "2.0"}))), BAD.statement, BAD.level,
+        ((("vllm", frozenset({"2.0"})),),),
+    )  # fmt: skip
+    asked = solver(requires={("vllm", "1.0"): ("torch==1.0",), ("vllm", "2.0"): ("torch==2.0",)})
+    asked._rules = lambda *_: [spared]
+    solution = asked.solve(["trl", "vllm"])
+    assert chosen(solution) == {"torch": "2.0", "trl": "1.0", "peft": "1.0", "vllm": "2.0"}
+    assert why(asked, solution, "vllm") == {"vllm": "It breaks (a-rule)"}
+
+
 def test_an_error_is_the_reason_for_the_package_that_its_fix_moves() -> None:
     """What it also names only comes along: as with triton, which vllm brings and which has no code for the GPU."""
     asked = solver()
