@@ -11,7 +11,7 @@ from compat.checks.interfaces import releases_in
 from compat.interfaces.at_once import place_of
 from compat.interfaces.changes import Support, support
 from compat.model import Finding, Workload
-from compat.tables.models import Family, family
+from compat.tables.models import Family, family, of_type
 
 if TYPE_CHECKING:
     from compat.model import Environment
@@ -32,9 +32,13 @@ def judge(model: ModelSize, environment: Environment) -> Iterator[Finding]:
 
 
 def judge_named(environment: Environment) -> Iterator[Finding]:
-    """Yield the same for the published model that the workload names, by its family."""
-    name = environment.workload.model if environment.workload is not None else None
+    """Yield the same for the model that the workload names: a published one by its family, others by their type."""
+    work = environment.workload or Workload()
+    name = work.model
+    kind = str(work.extra.get("model_type") or name or "")
     known = family(name) if name else None
+    if known is None and kind and "/" not in kind:
+        known = of_type(kind)
     if known is not None:
         yield from _unsupported(known, name, environment)
 

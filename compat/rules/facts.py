@@ -435,9 +435,33 @@ def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
 def family_of(model: str) -> str | None:
     """The architecture family recognized from a model name; ``None`` if it cannot be recognized."""
     name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may have the name of another family
-    found = [each for each in MODEL_FAMILIES if each in name and (each not in _WHOLE_WORDS or _is_word(each, name))]
+    if name == model.lower() and name.replace("_", "").isalnum():
+        named = [each for each in MODEL_FAMILIES if _is_type(each, name.replace("_", ""))]
+        if named:
+            return max(named, key=len)
+    found = [each for each in MODEL_FAMILIES if _is_in(each, name)]
     found = [each for each in found if each in _AROUND_OTHERS] or found
     return max(found, key=len) if found else (name if name == model.lower() and name.isalnum() else None)
+
+
+def _is_in(family: str, name: str) -> bool:
+    """Whether a name holds that of the family, and its number is not one of parameters: gemma-2b is no gemma-2."""
+    _, found, rest = name.partition(family)
+    return bool(found) and not _is_size(family, rest) and (family not in _WHOLE_WORDS or _is_word(family, name))
+
+
+def _is_type(family: str, kind: str) -> bool:
+    """Whether a model type without underscores is of the family: ``qwen25vl`` of qwen2.5-vl, ``gemma3text`` of gemma-3."""
+    start = family.replace("-", "").replace(".", "")
+    rest = kind[len(start) :]
+    apart = family not in _WHOLE_WORDS or not rest[:1].isalpha()
+    return kind.startswith(start) and apart and not _is_size(family, rest)
+
+
+def _is_size(family: str, rest: str) -> bool:
+    """Whether what follows a family makes its number one of parameters: gemma-2 and ``b-it``, llama-4 and ``05b``."""
+    unit = rest.lstrip("0123456789")
+    return family[-1:].isdecimal() and unit[:1] == "b" and not unit[1:2].isalpha()
 
 
 def _is_word(family: str, name: str) -> bool:

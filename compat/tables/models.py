@@ -60,6 +60,16 @@ def family(model: str) -> Family | None:
     return _published(organisation, stem) or _published(organisation, _without_flavour(stem))
 
 
+def of_type(kind: str) -> Family | None:
+    """Return what the models of a type need (``qwen2_vl``, or ``qwen2.5-vl``); ``None`` if no published model has the type."""
+    kind = re.sub(r"[-.]", "_", kind.strip().lower())
+    found = [each for each in _open().values() if each.types == (kind,) and not each.own_code]
+    if not found:
+        return None
+    architectures = dict.fromkeys(name for each in found for name in each.architectures)
+    return Family(tuple(architectures), (kind,), own_code=False)
+
+
 def _published(organisation: str, stem: str) -> Family | None:
     families = _open()
     if organisation not in _MIRRORS:

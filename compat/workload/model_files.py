@@ -224,6 +224,13 @@ def merges_are_pairs(model: str) -> bool | None:
     return isinstance(merges[0], list) if isinstance(merges, list) and merges else None
 
 
+def type_of(model: str) -> str | None:
+    """The type that transformers looks up for a model's folder; ``None`` if it states none, or brings its own classes."""
+    config = _table(os.path.join(model, "config.json")) or {}
+    kind = config.get("model_type")
+    return kind if isinstance(kind, str) and kind and not config.get("auto_map") else None
+
+
 def quantization_of(model: str) -> str | None:
     """The method with which the weights in a model's folder are quantized; ``None`` if nothing says so.
 

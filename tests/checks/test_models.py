@@ -57,6 +57,22 @@ def named(model: str, installed: dict[str, str], **workload: object) -> list[tup
     return [(each.severity, each.title, each.fixes[0].spec) for each in found]
 
 
+@pytest.mark.parametrize("model", ["qwen2_5_vl", "qwen2.5-vl", "Qwen2_5_VL"])
+def test_a_model_is_known_by_its_type(model: str) -> None:
+    assert named(model, {"transformers": "4.48.0"}) == [("error", f"transformers 4.48.0 does not support {model}", ">=4.49.0")]
+    assert named(model, {"transformers": "4.49.0"}) == []
+    assert named(model, {"vllm": "0.7.1"}, task="serve") == [("warning", f"vllm 0.7.1 does not support {model}", ">=0.7.2")]
+
+
+def test_a_folder_is_of_the_type_in_its_configuration() -> None:
+    installed = {"transformers": "4.48.0"}
+    assert named("./Qwen2-VL-7B", installed, extra={"model_type": "qwen2_5_vl"})[0][1].endswith(
+        "does not support ./Qwen2-VL-7B"
+    )
+    assert named("./Qwen2.5-VL-7B", installed, extra={"model_type": "qwen2_vl"}) == []
+    assert named("./Qwen2.5-VL-7B", installed) == []
+
+
 def test_a_published_model_is_known_by_its_name() -> None:
     gemma = "google/gemma-3-4b-it"
     assert named(gemma, {"transformers": "4.49.0"}, task="sft") == [

@@ -146,6 +146,13 @@ def test_which_devices_of_a_kind_without_a_number_are_seen(
         ("OpenGVLab/InternVL2-Llama3-76B", "internvl"), ("microsoft/Phi-3.5-vision-instruct", "phi-3.5-vision"),
         ("microsoft/Phi-4-mini-instruct", "phi"), ("cognitivecomputations/dolphin-2.2-70b", None),
         ("facebook/opt-1.3b", "opt"), ("acme/optimized-7b", None),
+        # numbers of parameters
+        ("google/gemma-2b-it", "gemma"), ("google/codegemma-2b", "gemma"), ("google/gemma-2-2b", "gemma-2"), ("acme/Llama-405B", "llama"),
+        # types, as configurations spell them
+        ("qwen2_vl", "qwen2-vl"), ("qwen2_5_vl", "qwen2.5-vl"), ("qwen3_vl_moe", "qwen3-vl"), ("qwen3_next", "qwen3-next"),
+        ("gemma3_text", "gemma-3"), ("gemma3n", "gemma-3n"), ("gemma2", "gemma-2"), ("gemma_2b", "gemma"), ("gemma27b", "gemma"),
+        ("llama4_text", "llama-4"), ("gpt_oss", "gpt-oss"), ("deepseek_v3", "deepseek-v3"), ("phi3", "phi"), ("phimoe", "phimoe"),
+        ("mt5", "t5"), ("optimus", "optimus"), ("starcoder2", "starcoder2"),
     ],
 )  # fmt: skip
 def test_families_of_models(model: str, family: str | None) -> None:

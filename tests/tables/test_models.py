@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.tables.models import family, stem_of
+from compat.tables.models import family, of_type, stem_of
 from scripts.pack_facts import MODELS
 
 FACTS = Path(__file__).resolve().parents[2] / "matrix" / "facts"
@@ -73,3 +73,11 @@ def test_every_row_is_found_by_the_name_it_was_made_from() -> None:
     for row in rows:
         assert stem_of(row["stem"].removesuffix("+experts")) in (row["stem"], row["stem"].removesuffix("+experts")), row["stem"]
         assert row["architectures"] or row["types"], row["stem"]
+
+
+def test_a_type_has_the_architectures_of_its_models() -> None:
+    found = of_type("qwen2.5-vl")
+    assert found is not None
+    assert found.types == ("qwen2_5_vl",)
+    assert "Qwen2_5_VLForConditionalGeneration" in found.architectures
+    assert of_type("no_such_type") is None

@@ -19,6 +19,23 @@ def test_a_saved_tokenizer_shows_which_release_wrote_it(merges: str, verdict: bo
 
 
 @pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ('{"model_type": "qwen3_vl"}', "qwen3_vl"),
+        ('{"model_type": "qwen3_vl", "auto_map": {"AutoConfig": "configuration_x.XConfig"}}', None),  # brings its own code
+        ('{"model_type": 3}', None),
+        ("{}", None),
+        ("broken", None),
+    ],
+)
+def test_a_saved_model_shows_its_type(config: str, expected: str | None, script: Path) -> None:
+    (script.parent / "run-12").mkdir()
+    (script.parent / "run-12" / "config.json").write_text(config)
+    work = read(script, "from transformers import AutoModel\nAutoModel.from_pretrained('run-12')").workload
+    assert (work.model, work.extra.get("model_type")) == ("run-12", expected)
+
+
+@pytest.mark.parametrize(
     ("config", "passed", "expected"),
     [
         ('{"quant_method": "fp8", "weight_block_size": [128, 128]}', "", "fp8"),
