@@ -188,16 +188,31 @@ def _in_its_image(copy: Distribution) -> Iterator[Implied]:
 def pinned_by(name: str, version: str, environment: Environment, declared: Declared) -> Iterator[Implied]:
     """Yield the releases that a release pins regardless of extras.
 
-    A requirement whose marker may hold counts; a package with several different specifiers is skipped.
+    A requirement whose marker may hold counts; a package with several different specifiers is skipped. The libraries of a torch
+    for another CUDA than that of the index's build (``2.5.1+cu121``) are not known.
     """
     package = declared.package(name)
     place = None if package is None else package.place(version)
     if package is None or place is None:
         return
+    others = name == "torch" and "+" in version and _is_for_other_cuda(version)
     for asked in package.asks:
+        if others and asked.startswith("nvidia-"):
+            continue
         specifiers = {
             each[0] for each in package.requirements(place, asked) if each[3] is None and may_apply(each, environment)
         }
         pin = specifiers.pop().removeprefix("==") if len(specifiers) == 1 else ""
         if is_version(pin):
             yield Implied(asked, pin, f"{name} {version} requires")
+
+
+def _is_for_other_cuda(torch: str) -> bool:
+    """Whether the label of a torch names another CUDA than that of the build on the default index, or none."""
+    from compat.checks.torch_build import cuda_of
+    from compat.tables.builds import open_code_tables
+
+    release, _, label = torch.partition("+")
+    cuda = cuda_of(label)
+    usual = {each.cuda for each in open_code_tables().torch_builds(release) if each.default and each.cuda}
+    return cuda is not None and bool(usual) and cuda not in usual

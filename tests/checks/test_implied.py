@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from packaging.specifiers import SpecifierSet
 
 import compat
@@ -45,6 +46,17 @@ def test_what_is_listed_is_not_implied() -> None:
 
 def test_markers_of_another_system_imply_nothing() -> None:
     assert "triton" not in versions(environment(os="windows", torch="2.9.1"))
+
+
+@pytest.mark.parametrize(
+    ("torch", "cublas"),
+    [
+        ("2.3.0", "12.1.3.1"), ("2.3.0+cu121", "12.1.3.1"), ("2.5.1+cu124", "12.4.5.8"),
+        ("2.3.0+cu118", None), ("2.5.1+cu121", None), ("2.3.0+cpu", None), ("2.7.0+rocm6.3", None),
+    ],
+)  # fmt: skip
+def test_a_torch_for_another_cuda_pins_other_libraries(torch: str, cublas: str | None) -> None:
+    assert versions(environment(torch=torch)).get("nvidia-cublas-cu12") == cublas
 
 
 def test_pins_that_differ_by_interpreter_imply_nothing_where_it_is_unknown() -> None:
