@@ -44,7 +44,8 @@ _OTHER_NAMES = {
     "task": {"finetune": "train", "finetuning": "train", "training": "train", "pretraining": "pretrain", "serving": "serve",
              "generate": "inference", "generation": "inference"},
     "precision": {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float8": "fp8"},
-    "quantization": {"int4": "4bit", "int8": "8bit", "nf4": "4bit", "no": "none"},
+    "quantization": {"int4": "4bit", "int8": "8bit", "nf4": "4bit", "no": "none", "bnb-4bit": "4bit", "bnb-8bit": "8bit",
+                     "gptq-int4": "gptq", "gptq-4bit": "gptq", "awq-int4": "awq", "awq-4bit": "awq"},
     "features": {
         "flash-attention-2": "flash-attention", "flash-attn": "flash-attention", "device-map-auto": "device-map",
         "sleep-mode": "vllm-sleep", "vllm-sleep-mode": "vllm-sleep", "enable-sleep-mode": "vllm-sleep",
