@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import tarfile
@@ -21,6 +22,8 @@ LARGEST_WHOLE = 2 << 20
 LARGEST_PART = 8 << 20
 LARGEST_SDIST = 64 << 20
 LARGEST_UNPACKED = 256 << 20
+LARGEST_HEADER = 1 << 20
+"""Bytes of a long name or of attributes in a source distribution."""
 _BROKEN = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError,
     LookupError, ValueError, TypeError, AttributeError, OSError, MemoryError,
@@ -153,6 +156,9 @@ def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
         with zipfile.ZipFile(source) as archive:
             member = _member(archive.namelist(), file)
             info = archive.getinfo(member)
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                # zipfile unpacks all that it has read of the others at once: a kilobyte becomes gigabytes
+                raise Unread(f"{file.filename}: its metadata is compressed with method {info.compress_type}, not with deflate")
             if isinstance(source, RemoteFile):  # one request instead of three
                 start = info.header_offset
                 length = 30 + 2 * len(member) + 512 + min(info.compress_size, LARGEST)
@@ -165,13 +171,38 @@ def zip_metadata(source: IO[bytes] | io.RawIOBase, file: File) -> bytes:
         raise Unread(f"{file.filename} is not a complete archive ({_words(problem)})") from None
 
 
+class _Unpacked:
+    """The unpacked bytes of a source distribution, at most :data:`LARGEST_UNPACKED` of them, also within one header."""
+
+    def __init__(self, source: Stream | IO[bytes], file: File) -> None:
+        self._source, self._file, self._left = gzip.GzipFile(fileobj=source), file, LARGEST_UNPACKED  # type: ignore[arg-type]
+
+    def read(self, size: int) -> bytes:
+        chunk = self._source.read(size)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise Unread(f"{self._file.filename}: no PKG-INFO within its first {LARGEST_UNPACKED >> 20} MB")
+        return chunk
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose extended header, which :mod:`tarfile` reads as a whole, has a bounded size."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+        member = super().frombuf(buf, encoding, errors)
+        plain = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE, tarfile.DIRTYPE)
+        if member.type == tarfile.GNUTYPE_SPARSE or (member.type not in plain and member.size > LARGEST_HEADER):
+            raise tarfile.ReadError("extended header is too large")
+        return member
+
+
 def tar_metadata(source: Stream | IO[bytes], file: File) -> bytes:
     """PKG-INFO of a source distribution, streamed until it is found; :class:`Unusable` if it is missing."""
     try:
-        with tarfile.open(fileobj=source, mode="r|gz") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=_Unpacked(source, file), mode="r|", tarinfo=_Member) as archive:  # type: ignore[call-overload]
             for member in archive:
-                if member.offset > LARGEST_UNPACKED:
-                    raise Unread(f"{file.filename}: no PKG-INFO within its first {LARGEST_UNPACKED >> 20} MB")
+                archive.members.clear()  # of which there may be a million
                 if member.isfile() and member.size <= LARGEST and _is_pkg_info(member.name, file):
                     opened = archive.extractfile(member)
                     if opened is not None:

@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +148,52 @@ def test_a_wheel_whose_metadata_is_a_bomb() -> None:
     assert len(bomb) < 100_000
     with pytest.raises(Unread, match="its metadata is larger than 8 MB"):
         zip_metadata(io.BytesIO(bomb), WHEEL)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_method_that_is_unpacked_at_once_is_not_tried(method: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kilobyte of bzip2 became two gigabytes before the limit of metadata was looked at."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive:
+        archive.writestr("a-1.0.dist-info/METADATA", b"\0" * (16 << 20))
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)
+    with pytest.raises(Unread, match=f"compressed with method {method}, not with deflate"):
+        zip_metadata(made, WHEEL)
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE]
+)
+def test_a_header_of_a_source_distribution_that_is_a_bomb(kind: bytes) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 4 << 30
+    bomb = gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + b"\0" * (4 << 20), 1)
+    read = []
+
+    class Source(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            read.append(size)
+            return super().read(size)
+
+    with pytest.raises(Unread, match="extended header is too large"):
+        tar_metadata(Source(bomb), SDIST)
+    assert len(read) < 10
+
+
+def test_members_of_a_source_distribution_are_not_kept() -> None:
+    made = io.BytesIO()
+    with gzip.GzipFile(fileobj=made, mode="wb", compresslevel=1) as packed:
+        for number in range(20_000):
+            packed.write(tarfile.TarInfo(f"a-1.0/{number}").tobuf(tarfile.USTAR_FORMAT))
+        packed.write(b"\0" * 1024)
+    made.seek(0)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unusable, match="has no PKG-INFO"):
+            tar_metadata(made, SDIST)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def tarred(size: int) -> bytes:
