@@ -29,7 +29,7 @@ from urllib3.exceptions import HTTPError, InvalidHeader
 from compat import __version__
 from compat.index.metadata import Unread
 from compat.index.settings import NETWORK, THREADS, Credentials, Settings, host_of
-from compat.redact import without_credentials
+from compat.redact import excerpt, without_credentials
 
 MOST_REDIRECTS = 10
 CONNECT_TIMEOUT = 20.0
@@ -46,6 +46,8 @@ _OVERLOADED = (429, 503)
 _AGAIN = (408, 425, *_OVERLOADED, 500, 502, 504, 520, 521, 522, 524)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _CHUNK = 1 << 16
+_CODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
+"""Encodings that unpack a packet to at most a thousand times its size: others, and one within another, make gigabytes of it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Transport:
         self._settings = settings
         self._session = requests.Session()
         self._session.headers["User-Agent"] = f"compat-doctor/{__version__}"
+        self._session.headers["Accept-Encoding"] = "gzip, deflate"
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         adapter = _Adapter(settings)
         for scheme in NETWORK:
@@ -204,6 +207,9 @@ class Body:
 
     def __init__(self, transport: Transport, response: requests.Response, url: str, limit: int) -> None:
         self._transport, self._response, self._url, self._left = transport, response, url, limit
+        coding = response.headers.get("Content-Encoding", "").strip().lower()
+        if coding not in _CODINGS:
+            raise Unread(f"{url} is encoded as {excerpt(coding, 60)!r}, which was not requested")
         self._until = time.monotonic() + min(transport.time_limit(), transport.time_left())
         stated = response.headers.get("Content-Length", "")
         self._size = int(stated) if stated.isdecimal() and len(stated) < 20 else None

@@ -9,7 +9,8 @@ more), ``drip`` (a byte now and then), ``truncated`` (half of it, as if it were 
 connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``, ``no-metadata`` (promised, then 404),
 ``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``, ``to URL`` (redirects there),
 ``slow-headers`` (a byte of them now and then), ``429`` and ``503`` (with ``Retry-After: 3600``), ``other-range`` (another part
-of a file than was asked for), ``cut-range`` (half of it), ``bomb`` (a page that unpacks to 64 MB).
+of a file than was asked for), ``cut-range`` (half of it), ``bomb`` (a page that unpacks to 64 MB),
+``encoded CODING`` (that page packed twice, said to be in this encoding).
 """
 
 from __future__ import annotations
@@ -261,6 +262,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "bomb":
             packed = gzip.compress(b" " * (64 << 20))
             self._answer(200, packed, {"Content-Type": JSON, "Content-Encoding": "gzip"})
+        elif fault is not None and fault.startswith("encoded "):
+            packed = gzip.compress(gzip.compress(b" " * (64 << 20)))
+            self._answer(200, packed, {"Content-Type": JSON, "Content-Encoding": fault.partition(" ")[2]})
         elif fault == "once-500":
             self.index.faults.pop(name)
             self._answer(500, b"not now")

@@ -135,6 +135,11 @@ def test_a_page_that_unpacks_to_more_than_a_page_may_have(monkeypatch: pytest.Mo
     assert page_problem("bomb") == "URL/a/ is larger than 4 MB"
 
 
+@pytest.mark.parametrize("coding", ["gzip, gzip", "GZIP,deflate", "br", "zstd", "gzip, br"])
+def test_an_encoding_that_was_not_requested(coding: str) -> None:
+    assert page_problem(f"encoded {coding}") == f"URL/a/ is encoded as {coding.lower()!r}, which was not requested"
+
+
 def test_a_refusal_is_no_absence_but_for_an_index_that_lists_others() -> None:
     assert page_problem("403") == "URL/a/ answers HTTP 403"
     with IndexServer(PACKAGES, faults={"gone": "403"}) as server:
