@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from compat.redact import redacted
 
@@ -60,6 +61,29 @@ def unexpected(problem: Exception, file: str | None = None) -> InputError:
         return InputError(f"{problem.strerror}{where}", file)
     what = f"{type(problem).__name__}: {str(problem).partition(chr(10))[0][:200]}"
     return InputError(f"unexpected {what} (a bug in compat: please report it with the output of COMPAT_TRACEBACK=1)", file)
+
+
+# --- Standard error. It may be closed, or a file on a full disk: nothing that is said there is worth ending a job for.
+
+
+def complain(text: str, end: str = "\n") -> None:
+    """Print to standard error if that is possible."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(f"{text}{end}")
+            sys.stderr.flush()
+    except UnicodeEncodeError:
+        complain(text.encode("ascii", "backslashreplace").decode("ascii"), end)
+    except (OSError, ValueError):
+        pass
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:
+        return False
 
 
 class Undecided(Exception):

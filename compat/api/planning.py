@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
@@ -14,7 +13,7 @@ from compat.api.resolution import complete_case, pins_of, ranges_of, refused_pin
 from compat.checks.requirements import Requires
 from compat.checks.torch_build import INDEX
 from compat.checks.unresolvable import HELD_BY_IMAGE
-from compat.errors import InputError, Undecided
+from compat.errors import InputError, Undecided, complain, on_terminal
 from compat.index import Index, Store, gather
 from compat.model import EMPTY, Finding
 from compat.records import record, replace
@@ -102,18 +101,18 @@ class _Progress:
 
     def __init__(self) -> None:
         self.last = ""
-        self._shown = sys.stderr.isatty()
+        self._shown = on_terminal()
 
     def __call__(self, text: str) -> None:
         self.last = text
         if self._shown:
             from shutil import get_terminal_size
 
-            print(f"\r\033[K{text[: get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+            complain(f"\r\033[K{text[: get_terminal_size().columns - 1]}", end="")
 
     def clear(self) -> None:
         if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            complain("\r\033[K", end="")
 
 
 @contextmanager
@@ -143,7 +142,7 @@ def planning(
     except KeyboardInterrupt:
         progress.clear()
         if progress.last:
-            print(f"compat: interrupted: {progress.last}", file=sys.stderr)
+            complain(f"compat: interrupted: {progress.last}")
         raise
     finally:
         for each in opened:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from compat.api.commands import COMMANDS, Command, Options, checked, command_named, option_named
-from compat.errors import InputError, Undecided, printable, unexpected
+from compat.errors import InputError, Undecided, complain, printable, unexpected
 from compat.output.stream import emit
 
 TYPE_CHECKING = False
@@ -46,18 +46,8 @@ def _quiet_destructors() -> None:
 
 def _end(code: int) -> None:
     """Flush and exit immediately: interpreter shutdown takes as long as checking an environment."""
-    _complain("")
+    complain("", end="")
     os._exit(code)
-
-
-def _complain(line: str) -> None:
-    """Print a line to standard error; if that fails, the exit code alone has to tell."""
-    try:
-        if sys.stderr is not None:
-            sys.stderr.write(line)
-            sys.stderr.flush()
-    except (OSError, ValueError):
-        sys.stderr = None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,15 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError("standard output is closed")
         return _run(words)
     except InputError as problem:
-        _complain(f"compat: {problem}\n")
+        complain(f"compat: {problem}")
         return 2
     except Undecided as problem:
-        _complain(f"compat: undecided: {printable(str(problem))}\n")
+        complain(f"compat: undecided: {printable(str(problem))}")
         return 3
     except KeyboardInterrupt:
         return 130
     except Exception as problem:
-        _complain(f"compat: {unexpected(problem)}\n")
+        complain(f"compat: {unexpected(problem)}")
         return 2
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from compat.api.commands import Options
-from compat.errors import InputError
+from compat.errors import InputError, complain
 from compat.integrations.guard import GUARDED, KnownBad, check_command
 
 
@@ -27,15 +28,16 @@ def run(options: Options) -> int:
     try:
         check_command((os.path.basename(sys.executable) or "python", *program), checked, options.one("fail-on"))
     except KnownBad as problem:
-        print(f"compat: not started: {problem}", file=sys.stderr)
+        complain(f"compat: not started: {problem}")
         return 1
     return become([sys.executable, *_interpreter_options(sys.orig_argv), *program])
 
 
 def become(command: list[str]) -> NoReturn:
     """Replace this process with a command, and turn off the command's own ``compat.guard()``."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # closed, or on a full disk
+            stream.flush()
     variables = {**os.environ, GUARDED: str(os.getpid())}
     if os.name == "nt":  # there, exec starts a second process and returns to the shell immediately
         import subprocess

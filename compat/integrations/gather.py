@@ -8,6 +8,7 @@ used instead.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import random
@@ -20,7 +21,7 @@ from collections import Counter
 
 from compat.api.commands import Options
 from compat.api.fleet import Gathered, expand_hosts, host_ranges
-from compat.errors import InputError, Undecided, printable
+from compat.errors import InputError, Undecided, complain, on_terminal, printable
 from compat.machine.node import KEY
 from compat.output.stream import to_json
 
@@ -54,7 +55,8 @@ def gather(folder: str, options: Options) -> Gathered | None:
     if chosen == ["slurm"]:
         hosts, silent = gather_slurm(folder, options, seconds)
     else:
-        with contextlib.redirect_stdout(sys.stderr):  # Ray prints there that a node died, between the lines of the report
+        # Ray prints on standard output that a node died, between the lines of the report
+        with contextlib.redirect_stdout(sys.stderr or io.StringIO()):
             hosts, silent = gather_ray(folder, options, seconds)
     after = _files(folder)
     old = frozenset(name for name, identity in before.items() if after.get(name) == identity)
@@ -105,9 +107,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
             hosts = tuple(name for name, state in states.items() if state in _READY)
             silent = [name for name in states if name not in hosts]
             for name in silent:
-                print(
-                    f"compat: {printable(name)} is not asked: its state in Slurm is {printable(states[name])}", file=sys.stderr
-                )
+                complain(f"compat: {printable(name)} is not asked: its state in Slurm is {printable(states[name])}")
             if not hosts:
                 raise Undecided("--slurm: no node is idle or has room")
         command.append(f"--immediate={seconds}")  # do not wait for a node that has become busy
@@ -118,7 +118,7 @@ def gather_slurm(folder: str, options: Options, seconds: int) -> tuple[tuple[str
     command += [sys.executable, "-I", "-m", "compat", "facts", "--output", os.path.abspath(folder)]
     command += _probing(options, seconds, addresses.get(hosts[0], hosts[0]) if hosts else "", len(hosts))
     where = f"{len(hosts)} node{'' if len(hosts) == 1 else 's'}" if hosts else "the nodes"
-    print(f"compat: gathering with srun from {where} (at most {seconds} s)", file=sys.stderr)
+    complain(f"compat: gathering with srun from {where} (at most {seconds} s)")
     _run(command, folder, len(hosts), seconds)
     return hosts, tuple(silent)
 
@@ -149,9 +149,9 @@ def _run(command: list[str], folder: str, count: int, seconds: int) -> None:
         errors.seek(0)
         for line in dict.fromkeys(errors.read().decode("utf-8", "replace").splitlines()):
             if line.strip() and not line.startswith("compat: note:"):
-                print(f"compat: srun: {printable(line.removeprefix('srun: '))}", file=sys.stderr)
+                complain(f"compat: srun: {printable(line.removeprefix('srun: '))}")
     if late:
-        print(f"compat: srun did not finish within {seconds} s: using the files written so far", file=sys.stderr)
+        complain(f"compat: srun did not finish within {seconds} s: using the files written so far")
 
 
 _EVERY = 0.3
@@ -163,18 +163,18 @@ class Progress:
     def __init__(self, count: int) -> None:
         self._of = f" of {count}" if count else ""
         self._shown = ""
-        self._terminal = sys.stderr.isatty()
+        self._terminal = on_terminal()
         self._began = time.monotonic()
 
     def show(self, answered: int) -> None:
         text = f"compat: {answered}{self._of} nodes have answered ({time.monotonic() - self._began:.0f} s)"
         if self._terminal and text != self._shown:
-            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            complain(f"\r{text}\x1b[K", end="")
             self._shown = text
 
     def clear(self) -> None:
         if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            complain("\r\x1b[K", end="")
 
 
 _READY = ("idle", "mix", "mixed")
@@ -274,10 +274,10 @@ def gather_ray(folder: str, options: Options, seconds: int) -> tuple[tuple[str, 
                 except Exception as problem:
                     first = (str(problem).strip().splitlines() or [type(problem).__name__])[-1]
                     silent.append(names[identity])
-                    print(f"compat: {printable(names[identity])} could not be read: {printable(first[:200])}", file=sys.stderr)
+                    complain(f"compat: {printable(names[identity])} could not be read: {printable(first[:200])}")
         for identity in waiting.values():
             silent.append(names[identity])
-            print(f"compat: {printable(names[identity])} did not answer within {seconds} s", file=sys.stderr)
+            complain(f"compat: {printable(names[identity])} did not answer within {seconds} s")
     finally:
         ray.shutdown()
     return (), tuple(silent)

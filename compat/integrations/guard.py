@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from compat.errors import InputError, printable
+from compat.errors import InputError, complain, printable
 from compat.model import SEVERITIES, Finding, Report, Workload, exit_code
 from compat.records import replace, values_of
 
@@ -95,9 +95,11 @@ def enforce(report: Report | None, level: str) -> Report | None:
         return None
     found = hits(report)
     if found:
+        from compat.output.stream import harmless
         from compat.output.terminal import render_text
+        from compat.redact import redacted
 
-        print(render_text(replace(report, findings=found, notes=()), title="compat"), file=sys.stderr, flush=True)
+        complain(harmless(redacted(render_text(replace(report, findings=found, notes=()), title="compat"))))
     if level != "warn" and exit_code(found, level):
         raise KnownBad(report, found[0])
     return report
@@ -146,5 +148,5 @@ def _report(command: tuple[str, ...] | None, workload: Workload, options: Mappin
     except Exception as problem:  # a guard that cannot check reports that, so that it is not mistaken for a passed check
         if level != "warn":
             raise
-        print(f"compat: could not check this job: {printable(str(problem))}", file=sys.stderr, flush=True)
+        complain(f"compat: could not check this job: {printable(str(problem))}")
         return None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.end_to_end.fixing import (
+    JOB,
     LINES,
     PACKAGES,
     PLAN,
@@ -142,6 +146,17 @@ def test_two_runs_at_once_share_a_cache(fix: Run, index: IndexServer, tmp_path: 
     assert [run.returncode for run in runs] == [0, 0, 0], answers
     assert len({out for out, _ in answers}) == 1
     assert fix(url=index.url).returncode == 0
+
+
+def test_a_plan_is_made_without_standard_error(index: IndexServer, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(LINES)
+    words = shlex.join([sys.executable, "-m", "compat", "fix", "requirements.txt", *JOB, "--index-url", index.url])
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", f"{words} 2>&-"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "transformers" in done.stdout
 
 
 def test_without_uv_the_plan_says_who_checked_it(fix: Run, index: IndexServer, tmp_path: Path) -> None:

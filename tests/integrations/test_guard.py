@@ -58,6 +58,18 @@ def test_it_prints_what_is_certain_and_goes_on(start: Run, tmp_path: Path) -> No
     assert "peft" in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full and a POSIX shell")
+@pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/full", "2>/dev/null"])
+@pytest.mark.parametrize("command", ["python train.py", "compat run train.py"])
+def test_a_job_is_not_ended_because_nothing_can_be_said(start: Run, tmp_path: Path, redirected: str, command: str) -> None:
+    """Services close standard error, and logs fill disks; what belongs there is not printed elsewhere either."""
+    script(tmp_path, "import compat, os, sys\nreport = compat.guard()\nprint('trained')\nsys.stdout.flush()\nos._exit(0)\n")
+    words = command.replace("python", sys.executable).replace("compat run", f"{sys.executable} -m compat run")
+    shell = f"import os; os.execvp('sh', ['sh', '-c', {f'{words} {redirected}'!r}])"
+    done = start("-c", shell)
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+
+
 def test_it_does_not_follow_imports_that_are_about_to_run(start: Run, tmp_path: Path) -> None:
     """Reading the files of everything that a trainer imports takes seconds, which every start of the script would pay."""
     text = "import sys, compat\nif compat.guard():\n    print('compat.checks.running' in sys.modules)\n    sys.exit()\nimport peft\n"
