@@ -10,7 +10,7 @@ connection ends), ``wrong-hash`` (the page tells another), ``redirect-loop``, ``
 ``wrong-metadata`` (other text than its hash says), ``not-a-page``, ``once-500``, ``to URL`` (redirects there),
 ``slow-headers`` (a byte of them now and then), ``429`` and ``503`` (with ``Retry-After: 3600``), ``other-range`` (another part
 of a file than was asked for), ``cut-range`` (half of it), ``bomb`` (a page that unpacks to 64 MB),
-``encoded CODING`` (that page packed twice, said to be in this encoding).
+``encoded CODING`` (a page packed twice, said to be in this encoding).
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
             packed = gzip.compress(b" " * (64 << 20))
             self._answer(200, packed, {"Content-Type": JSON, "Content-Encoding": "gzip"})
         elif fault is not None and fault.startswith("encoded "):
-            packed = gzip.compress(gzip.compress(b" " * (64 << 20)))
+            packed = gzip.compress(gzip.compress(b" " * (1 << 16)))
             self._answer(200, packed, {"Content-Type": JSON, "Content-Encoding": fault.partition(" ")[2]})
         elif fault == "once-500":
             self.index.faults.pop(name)
