@@ -102,7 +102,21 @@ _PROJECTS = (("pyproject.toml", "setup.py", "setup.cfg"), ("Pipfile",), ("pixi.t
 """Files of a project, of which the first that lists requirements counts."""
 _IMAGES = ("dockerfile", "containerfile", "compose", "docker-compose", "cog", "singularity", "apptainer")
 _NO_IMAGE = (".dockerignore", ".md", ".j2", ".jinja", ".tmpl", ".template", ".sh", ".py", ".txt", ".json")
-_MOST = 60
+
+
+def _names_in(folder: str) -> list[str]:
+    """The files of a folder, those among them that cannot be read: a dangling link, a pipe or a lock file that is a folder.
+
+    The links by which Emacs locks a file that is being edited are none.
+    """
+    return sorted(each.name for each in os.scandir(folder) if not (_is_folder(each) or each.name.startswith(".#")))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir() and not entry.name.endswith(".lock")
+    except OSError:  # links in a circle
+        return False
 
 
 def files_in(folder: str) -> list[str]:
@@ -113,11 +127,9 @@ def files_in(folder: str) -> list[str]:
     from compat.formats.registry import FORMATS
 
     try:
-        names = sorted(each.name for each in os.scandir(folder) if each.is_file())
+        names = _names_in(folder)
         inner = os.path.join(folder, "requirements")
-        listed = (
-            sorted(f"requirements/{each.name}" for each in os.scandir(inner) if each.is_file()) if os.path.isdir(inner) else []
-        )
+        listed = [f"requirements/{name}" for name in _names_in(inner)] if os.path.isdir(inner) else []
     except OSError as problem:
         raise InputError(f"cannot be read: {problem.strerror or problem}", folder) from None
     locks = [(name, each) for each in FORMATS if each.is_lock for name in names if each.is_called(name)]
@@ -131,7 +143,7 @@ def files_in(folder: str) -> list[str]:
     if not found:
         raise InputError("is a folder without a lock file, requirements, pyproject.toml, environment.yml or Dockerfile", folder)
     shown = "" if folder in (".", "") else folder
-    return [os.path.join(shown, name) for name in found[:_MOST]]
+    return [os.path.join(shown, name) for name in found]
 
 
 def _projects(folder: str, names: list[str], locked: Container[str]) -> Iterable[str]:

@@ -45,8 +45,8 @@ _SPEAKING = (
     "fail",
 )
 """Calls whose text is a message."""
-_MOST = 200
-"""Pins that are named for one file."""
+_MOST = 10_000
+"""Pins of one file that nothing reads; more would hide those that matter."""
 
 
 def with_loose(path: str, kind: str, lines: Iterable[NumberedLine], found: Sequence[Listing]) -> tuple[Listing, ...]:
@@ -61,20 +61,21 @@ def with_loose(path: str, kind: str, lines: Iterable[NumberedLine], found: Seque
 
 def loose(lines: Iterable[NumberedLine], stated: Collection[tuple[str, str]]) -> Iterator[Entry]:
     """Yield the pins of the lines that are not among the stated ones."""
-    left = _MOST
     seen: set[tuple[str, str]] = set()
     for number, line in lines:
         if "==" not in line or (_SAYS.match(line) and not _PASSED_ON.search(line)) or _ASKS.search(line):
             continue
         for pin in pins_in(line):
-            if pin not in stated and pin not in seen and left:
-                left -= 1
+            if pin not in stated and pin not in seen:
+                if len(seen) == _MOST:
+                    raise InputError(f"has more than {_MOST} pins that no recognized command installs", None, number)
                 seen.add(pin)
                 yield Entry(Distribution(pin[0], pin[1]), number)
 
 
 def pins_in(text: str) -> Iterator[tuple[str, str]]:
     """Yield the names and versions of the pins in a text."""
+    text = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r")  # of echo and printf: "\\ntorch" is no name
     return ((normalized(match["name"]), _plain(match["version"])) for match in _PIN.finditer(text))
 
 

@@ -15,7 +15,7 @@ from compat.syntax.shell import SimpleCommand, Word, simple_commands, substitute
 _MOST_ROUNDS = 200
 _MOST_COMMANDS = 20_000
 """Commands of a script after its loops are written out; a loop that would exceed it is read once."""
-_PRINTED = 1 << 16
+_PRINTED = 1 << 20
 """Characters of a command's output."""
 
 
@@ -96,8 +96,9 @@ def printed(words: Sequence[str], documents: Sequence[str], taken: str | None) -
     if name == "echo":
         while operands and re.fullmatch(r"-[neE]+", operands[0]):
             operands.pop(0)
-        return _interpreted(" ".join(operands)) + "\n"
-    if name == "printf" and operands and not operands[0].startswith("-"):
+        text = " ".join(operands)
+        return None if len(text) > _PRINTED else _interpreted(text) + "\n"
+    if name == "printf" and operands and not operands[0].startswith("-") and len(operands[0]) <= _PRINTED:
         return _formatted(_interpreted(operands[0]), operands[1:])
     if name in ("cat", "tee") and (name == "tee" or not [each for each in operands if each != "-"]):
         return documents[-1] if documents else taken
@@ -105,7 +106,7 @@ def printed(words: Sequence[str], documents: Sequence[str], taken: str | None) -
 
 
 def _interpreted(text: str) -> str:
-    return text[:_PRINTED].replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
 
 
 def _formatted(form: str, operands: Sequence[str]) -> str | None:
@@ -118,7 +119,9 @@ def _formatted(form: str, operands: Sequence[str]) -> str | None:
     for at in range(0, max(len(operands), 1), max(holes, 1)):
         values = [*operands[at : at + holes], *[""] * holes][:holes]
         parts += [text for pair in zip(pieces, [*values, ""], strict=True) for text in pair]
-        if not holes or len(parts) > _PRINTED:
+        if len(parts) > _PRINTED:
+            return None
+        if not holes:
             break
     return "".join(parts).replace("\0", "%")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from compat.api.inputs import files_in
+from compat.cli import main
 from compat.errors import InputError
 from compat.formats import registry
 
@@ -48,6 +50,28 @@ def test_a_registered_lock_format_is_found_with_its_source(tmp_path: Path, monke
     for name in ("pyproject.toml", "toy.lock"):
         (tmp_path / name).write_text(PROJECT)
     assert [Path(each).name for each in files_in(str(tmp_path))] == ["toy.lock"]
+
+
+def test_no_file_is_left_out_however_many_there_are(tmp_path: Path) -> None:
+    """A conflict stood in the 61st file, and the folder had no findings."""
+    names = [f"requirements-{number:03}.txt" for number in range(300)]
+    for name in names:
+        (tmp_path / name).write_text("torch==2.6.0\n")
+    assert [Path(each).name for each in files_in(str(tmp_path))] == names
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
+def test_what_cannot_be_read_is_named_and_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.6.0\n")
+    (tmp_path / "requirements-a.txt").symlink_to(tmp_path / "none")
+    (tmp_path / "poetry.lock").symlink_to(tmp_path / "poetry.lock")
+    (tmp_path / "uv.lock").mkdir()
+    (tmp_path / ".#requirements.txt").symlink_to("bob@host.1234")  # a lock of Emacs
+    (tmp_path / "environment.d").mkdir()
+    os.mkfifo(tmp_path / "environment.yml")
+    found = [Path(each).name for each in files_in(str(tmp_path))]
+    assert sorted(found) == ["environment.yml", "poetry.lock", "requirements-a.txt", "requirements.txt", "uv.lock"]
+    assert main(["check", str(tmp_path)]) == 2
 
 
 def test_a_folder_without_such_files_is_an_error(tmp_path: Path) -> None:

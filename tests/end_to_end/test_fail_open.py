@@ -198,3 +198,21 @@ def test_other_encodings_are_not_passed_over(name: str, encoding: str, tmp_path:
 @pytest.mark.parametrize(("name", "text"), [("ci.yml", f"{STEPS}    - uses: ./local\n"), ("Makefile", "include other.mk\n")])
 def test_other_files_of_the_project_are_undecided_with_strict(name: str, text: str, tmp_path: Path) -> None:
     assert checked(tmp_path, name, text, "--strict") == 3
+
+
+FILLED = 3000
+BEYOND = {
+    "run.sh": f"for p in {' '.join(f'a{n}==1.0' for n in range(FILLED))} {{0}} {{1}}; do pip install $p; done\n",
+    "Dockerfile": "FROM python:3.11\nRUN echo '" + "#" * 200_000 + "\\n{0}\\n{1}' > /r.txt && pip install -r /r.txt\n",
+    "tox.ini": f"[tox]\nenvlist={','.join(f'e{n}' for n in range(300))},bad\n[testenv:bad]\ndeps=\n  {{0}}\n  {{1}}\n",
+    "requirements.txt": "-c c.txt\ntransformers\n{1}\n",
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_what_stands_behind_many_others_is_not_passed_over(name: str, tmp_path: Path) -> None:
+    """Nothing is cut off in silence: limits are errors, or what lies behind them is named."""
+    pins = ("transformers==4.51.3", "huggingface-hub==0.20.0")
+    (tmp_path / name).write_text(BEYOND[name].format(*pins))
+    (tmp_path / "c.txt").write_text("".join(f"transformers>=4.{n % 50}\n" for n in range(300)) + f"{pins[0]}\n")
+    assert main(["check", str(tmp_path / name)]) in (1, 2, 3)

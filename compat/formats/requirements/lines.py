@@ -321,15 +321,16 @@ def python_of_freeze(lines: list[str]) -> str | None:
 # --- Constraints (``-c``): they narrow requirements and install nothing by themselves.
 
 
-_MOST = 8
-"""Most constraints applied to one distribution; real files have one."""
+_MOST = 32
+"""Most different constraints on one distribution; real files have one."""
 
 
 def apply_constraints(entries: Iterable[Entry], constraints: Iterable[Entry], notes: list[str]) -> tuple[Entry, ...]:
     """Return the entries narrowed by the constraints of the same name; constraints that do not apply are added to ``notes``.
 
     A pin becomes the entry's version, ranges are combined. ``extra["constraint"]`` is the constraint's file and line, and
-    ``extra["excluded_by"]`` that of one that no version of the requirement satisfies.
+    ``extra["excluded_by"]`` that of one that no version of the requirement satisfies. :class:`InputError` if there are too many
+    for one distribution: none is left out.
     """
     by_name: dict[str, dict[object, Entry]] = {}
     for constraint in constraints:
@@ -340,7 +341,10 @@ def apply_constraints(entries: Iterable[Entry], constraints: Iterable[Entry], no
     found = []
     for entry in entries:
         asked = entry.distribution
-        for constraint in list(by_name.get(asked.name, {}).values())[:_MOST]:
+        limits = list(by_name.get(asked.name, {}).values())
+        if len(limits) > _MOST:
+            raise InputError(f"has more than {_MOST} constraints on {asked.name}", limits[_MOST].file, limits[_MOST].line)
+        for constraint in limits:
             asked = _narrowed(asked, constraint, notes)
         found.append(entry if asked is entry.distribution else replace(entry, distribution=asked))
     return tuple(found)
