@@ -45,7 +45,7 @@ class Case:
     packages. ``needs`` are the requirements of its releases that were read, ``pythons`` older Pythons that the pins support as
     well, and ``newer`` those that the file admits, if its Python is inferred. ``unserved`` are the errors of pins that no
     installer can take on the target; of ``unfit`` ones the requirements are out of reach, so that the rest was resolved without
-    them. ``warnings`` count too.
+    them. ``anchors`` are requirements that keep uv from going far back in ranges of the file. ``warnings`` count too.
     """
 
     environment: Environment
@@ -65,6 +65,7 @@ class Case:
     pythons: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
     unserved: tuple[Finding, ...] = ()
+    anchors: tuple[str, ...] = ()
     unfit: frozenset[str] = frozenset()
     listing: Listing | None = None
     asked_choices: Requested | None = None

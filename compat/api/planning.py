@@ -52,8 +52,8 @@ def planner_of(
     concerned = {name for each in found for name in each.packages} | movable
     concerned |= {*BESIDE} if "torch" in concerned else set()
     problem = problem_of(
-        case.environment, asked=case.asked, keep=keep, direct=case.direct or (), policy=policy, ignored=case.ignored,
-        concerned=concerned, listed=None if case.whole else case.listed, unserved=case.unserved,
+        case.environment, asked=case.asked, keep=[*keep, *case.anchors], direct=case.direct or (), policy=policy,
+        ignored=case.ignored, concerned=concerned, listed=None if case.whole else case.listed, unserved=case.unserved,
         known=case.known,
     )  # fmt: skip
     # what a project in a folder requires is edited; an index may have another one of its name and version

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from compat.api.case import ONLY_LISTED, REFUSED, Case, read_again
+from compat.api.far_back import from_newest_of_ranges
 from compat.checks.choices import is_union
 from compat.checks.ranges import is_nightly, newest_on_its_index
 from compat.checks.selections import names_other_index
@@ -41,8 +42,10 @@ def complete_case(case: Case, means: Means) -> Case:
     """
     if not case.asked and all(map(of_no_index, case.environment.distributions or ())):
         return replace(case, unresolved="the file leaves uv nothing to resolve")
-    found = closed(case, means) or resolve_case(case, means)
+    found = from_newest_of_ranges(case, closed(case, means) or resolve_case(case, means), means, resolve_case)
     assert case.listing is not None
+    if found.anchors:
+        return found
     lacking = _for_other_pythons(found, means.index) if case.pythons and found.resolves else frozenset()
     for python in case.pythons[:_OLDER] if lacking or found.resolves is False else ():
         other = read_again(replace(case, environment=replace(case.environment, python=python)), case.listing, means)
@@ -83,7 +86,8 @@ def original_case(case: Case) -> Case:
     """The case of a file before :func:`complete_case`."""
     told = tuple(each for each in case.told if not each.endswith(RESOLVED))
     notes = () if case.listing is None else tuple(dict.fromkeys((*case.listing.notes, *case.listing.unread)))
-    return replace(case, told=told, notes=notes, resolves=None, overrides=None, unresolved="", unserved=(), needs=None)
+    case = replace(case, overrides=None, unserved=(), anchors=(), needs=None)
+    return replace(case, told=told, notes=notes, resolves=None, unresolved="")
 
 
 def _with_others(case: Case, refused: Case, means: Means) -> Case:

@@ -173,13 +173,14 @@ def raised(clauses: str, after: str) -> str:
     """Return the bounds with which a range takes a newer release, in its own form: ``>=4.40,<4.48`` becomes ``>=4.55.2,<4.56``.
 
     A range that admits the release gets it as its lower bound; next to ``<=`` the lower bound stays, else the release alone
-    would be left. "" if it is not only an upper bound that excludes the release.
+    would be left. "" if it would be, or if it is not only an upper bound that excludes the release.
     """
     parts = [_CLAUSE.fullmatch(part) for part in clauses.strip().strip("()").split(",") if part]
     refusing = [part for part in parts if part is None or not admits(part[0], after)]
     floor = f">={public(after)}"
     if not refusing:
-        return floor
+        last = any(part is not None and part[1] == "<=" and part[2] == public(after) for part in parts)
+        return "" if last else floor
     if len(refusing) > 1 or (bound := refusing[0]) is None:
         return ""
     if bound[1] == "~=" or (bound[1] == "==" and bound[2].endswith(".*")):

@@ -54,7 +54,7 @@ class Question:
 
     def lines(self) -> list[str]:
         """The lines of the requirements file."""
-        return [*(f"{name}=={version}" for name, version in sorted(self.pins.items())), *sorted(set(self.requires))]
+        return [*(f"{name}=={version}" for name, version in sorted(self.pins.items())), *dict.fromkeys(self.requires)]
 
     def overrides(self) -> list[str]:
         """The lines of the overrides file; a marker that is never true excludes a package."""

@@ -166,3 +166,32 @@ def test_an_image_gets_the_compiler_of_the_cuda_of_torch(tmp_path: Path, url: st
         found = repair_of(parse(command_named("fix"), [*words, "--torch-index", url]), open_matrix(()))
     assert found.plan.stands, found.plan
     assert [each.after.decode() for each in found.written.edits] == [text.replace("12.4.1", "13.0.1")]
+
+
+ENGINE = {
+    "engine": {
+        "0.1": release("2023-06-01", wheel=False), "0.5": release("2024-08-01", "core==2.3"), "0.6": release("2024-10-01", "core==2.4"),
+        "0.9": release("2025-07-01", "core==2.7"),
+    },
+    "core": {each: release("2024-07-01") for each in ("2.3", "2.4", "2.7", "2.15")},
+    "tensors": {"0.5": release("2024-08-01", "core>=2"), "0.15": release("2026-10-01", "core>=2.10")},
+    "models": {"4.12": release("2021-10-01"), "4.47": release("2024-12-01"), "5.0": release("2026-01-01")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tensors\nengine<=0.6\n", "tensors\nengine==0.6\n"),
+        ("tensors>=0.10\nengine<=0.6\n", None),  # nothing else goes together
+        ("tensors\nengine\n", None),  # nobody has said that it is 0.9 that goes with the rest
+    ],
+)
+def test_a_range_is_not_left_to_its_oldest_release(tmp_path: Path, url: str, before: str, after: str | None) -> None:
+    """uv takes the newest of the other packages first, then goes back to the engine that does not say what it needs."""
+    (tmp_path / "requirements.txt").write_text(before)
+    with IndexServer(ENGINE) as server:
+        words = ["requirements.txt", "--python-version", "3.11", "--config", "none", "--index-url", server.url]
+        found = repair_of(parse(command_named("fix"), words), open_matrix(()))
+    assert [each.rule for each in found.errors] == ([] if after is None else ["far-back-engine"])
+    assert [each.after.decode() for each in found.written.edits] == ([] if after is None else [after])
