@@ -42,6 +42,7 @@ from compat.repair.verify import (
     installable_by_uv,
     is_partial,
     question,
+    replaced_libraries,
 )
 from compat.repair.whole_plans import WholePlans, to_fix
 from compat.rules.compiled import Matrix
@@ -249,15 +250,18 @@ class Planner:
         return [name for each in found for name in each.packages if name in self.problem.current]
 
     def _made(self, solver: Solver, solution: Solution, checks: Checks, *, explained: bool) -> Plan:
-        chosen = solution.chosen or {}
-        current = self.problem.current
+        chosen, current = dict(solution.chosen or {}), self.problem.current
+        unneeded = replaced_libraries(self.problem, chosen, solver.needs)
+        for name in unneeded:
+            del chosen[name]
         names = sorted(
             name for name in {*current, *chosen}
             if getattr(current.get(name), "version", None) != getattr(chosen.get(name), "version", None)
         )  # fmt: skip
         left = self._errors_of(chosen)
         fixed = [each for each in self.errors if each.rule not in {other.rule for other in left}]
-        why = reasons(solver, chosen, names, fixed) if explained else {}
+        why = reasons(solver, chosen, [each for each in names if each not in unneeded], fixed) if explained else {}
+        why |= {name: f"only torch {current['torch'].public} requires it" for name in unneeded if explained}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened) | solution.added
         changes = tuple(
             self._change(name, chosen.get(name), why.get(name, ""), implied=name in implied, with_torch="torch" in names)

@@ -125,6 +125,27 @@ def _goes_with(needs: Needs, chosen: Mapping[str, Release]) -> bool:
     return all(need.name not in chosen or satisfies(chosen[need.name].version, need.specifier) for need in needs.get("", ()))
 
 
+def replaced_libraries(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> frozenset[str]:
+    """The CUDA libraries of the torch before that nothing in the plan requires: those of another CUDA release have other names,
+    and install some of the same files."""
+    before, after = problem.current.get("torch"), chosen.get("torch")
+    if before is None or after is None or before == after:
+        return frozenset()
+    own: set[str] = set()
+    waiting = [before]
+    while waiting:
+        for need in needs.get(waiting.pop(), EMPTY).get("", ()):
+            found = chosen.get(need.name)
+            same = found is not None and found == problem.current.get(need.name) and found.meets(need.specifier)
+            if found is not None and same and need.name.startswith("nvidia-") and need.name not in own:
+                own.add(need.name)
+                waiting.append(found)
+    asked = {need.name for need in (*problem.keep, *problem.asked)}
+    others = [(name, extra) for name, extra in active(problem, chosen, needs) if name not in own]
+    wanted = {need.name for name, extra in others for need in needs.get(chosen[name], EMPTY).get(extra, ())}
+    return frozenset(own - wanted - asked)
+
+
 def is_partial(problem: Problem, chosen: Mapping[str, Release], needs: Mapping[Release, Needs]) -> bool:
     """Whether a listed package already requires an unlisted one, so that more is installed than listed."""
     listed = [needs.get(release, EMPTY).get("", ()) for release in problem.current.values()]

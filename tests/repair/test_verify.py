@@ -14,6 +14,7 @@ from compat.index import Settings
 from compat.index.settings import Credentials
 from compat.index.settings import Source as IndexSource
 from compat.model import Environment, Source
+from compat.records import replace
 from compat.repair import verify
 from compat.repair.candidates import Release
 from compat.repair.problem import Problem
@@ -26,6 +27,7 @@ from compat.repair.verify import (
     brought_along,
     installable_by_uv,
     question,
+    replaced_libraries,
 )
 from tests.index.server import IndexServer
 from tests.repair.worlds import TARGET, need
@@ -88,6 +90,27 @@ def test_what_comes_along_is_the_newest_that_all_take() -> None:
     assert brought_along(problem, chosen, needs, opened) == {"b"}  # an older c was chosen, and nobody needs d
     newest = {opened["c"][-1]: {"": (need("b>=3"),)}}
     assert brought_along(problem, chosen, {**needs, **newest}, opened) == {"b", "c"}  # an installer cannot take c 3.0 either
+
+
+def test_what_only_the_torch_before_required_goes_with_it() -> None:
+    """The libraries of its CUDA, also where one of them requires another; not those of a release that nobody asked torch for."""
+    names = ("nvidia-cublas-cu11", "nvidia-cusparse-cu12", "nvidia-nvjitlink-cu12", "nvidia-ml-py", "nvidia-cudnn-cu11")
+    current = {name: Release(name, "1.0") for name in (*names, "torch", "monitor", "sympy")}
+    new = Release("torch", "2.0")
+    needs = {
+        current["torch"]: {
+            "": tuple(map(need, ("nvidia-cublas-cu11==1.0", "nvidia-cusparse-cu12==1.0", "nvidia-ml-py", "nvidia-cudnn-cu11==0.9", "sympy")))
+        },
+        current["nvidia-cusparse-cu12"]: {"": (need("nvidia-nvjitlink-cu12"),)},
+        current["monitor"]: {"": (need("nvidia-ml-py"),)},
+        new: {"": (need("nvidia-cublas-cu12"),)},
+    }  # fmt: skip
+    problem = Problem(Environment(), TARGET, current, direct=frozenset(current))
+    gone = {"nvidia-cublas-cu11", "nvidia-cusparse-cu12", "nvidia-nvjitlink-cu12"}
+    assert replaced_libraries(problem, current | {"torch": new}, needs) == gone
+    assert replaced_libraries(problem, current, needs) == frozenset()
+    kept = replace(problem, keep=(need("nvidia-cublas-cu11"),))
+    assert replaced_libraries(kept, current | {"torch": new}, needs) == gone - {"nvidia-cublas-cu11"}
 
 
 def checked(packages: Question, *, offline: bool = False, **options: object) -> tuple[bool | None, str]:
