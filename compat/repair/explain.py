@@ -21,10 +21,28 @@ _MOST = 3
 """Maximum number of reasons shown for one change."""
 
 
-def reasons(solver: Solver, chosen: Mapping[str, Release], changed: Iterable[str], errors: Iterable[Finding]) -> dict[str, str]:
-    """Why each changed package could not stay, given all other changes of the plan."""
+Judge = Callable[[Mapping[str, Release]], Iterable[Finding]]
+"""Returns what is found about a set of releases."""
+
+
+def reasons(
+    solver: Solver, chosen: Mapping[str, Release], changed: Iterable[str], errors: Iterable[Finding], judge: Judge | None = None
+) -> dict[str, str]:
+    """Why each changed package could not stay, given all other changes of the plan.
+
+    ``judge`` tells errors about compiled code as they would be then: for the CUDA of the plan's torch, not of the one before.
+    """
     relaxation = solver.relaxation()
-    return {name: "; ".join(dict.fromkeys(_reasons(solver, relaxation, chosen, name, tuple(errors)))) for name in changed}
+
+    def told(name: str) -> Iterable[str]:
+        texts = _reasons(solver, relaxation, chosen, name, tuple(errors))
+        before = solver.problem.current.get(name)
+        if judge is None or before is None or not any("(build-" in text for text in texts):
+            return texts
+        exact = {each.rule: f"{each.title} ({each.rule})" for each in judge({**chosen, name: before})}
+        return [exact.get(text.rpartition("(")[2].rstrip(")"), text) for text in texts]
+
+    return {name: "; ".join(dict.fromkeys(told(name))) for name in changed}
 
 
 def _reasons(

@@ -260,7 +260,8 @@ class Planner:
         )  # fmt: skip
         left = self._errors_of(chosen)
         fixed = [each for each in self.errors if each.rule not in {other.rule for other in left}]
-        why = reasons(solver, chosen, [each for each in names if each not in unneeded], fixed) if explained else {}
+        changed = [each for each in names if each not in unneeded]
+        why = reasons(solver, chosen, changed, fixed, self._whole.of) if explained else {}
         why |= {name: f"only torch {current['torch'].public} requires it" for name in unneeded if explained}
         implied = brought_along(self.problem, chosen, solver.needs, solver.opened) | solution.added
         changes = tuple(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from compat.model import Environment, Finding, Fix
+from compat.records import replace
 from compat.repair.candidates import Release
 from compat.repair.engine import Requires, Statement
 from compat.repair.explain import conflict, contradiction_text, most_helpful_removal, reasons, why_unsatisfied
@@ -103,6 +104,26 @@ def test_an_error_is_the_reason_for_the_package_that_its_fix_moves() -> None:
     )  # fmt: skip
     found = reasons(asked, solution.chosen or {}, ["trl", "peft"], [error])
     assert found == {"trl": "It breaks (a-rule)", "peft": "trl 2.0 requires peft>=2"}
+
+
+def test_an_error_about_compiled_code_is_told_as_it_would_be_in_the_plan() -> None:
+    """As of bitsandbytes, which has no library for the CUDA of the torch before, nor for that of the new one."""
+    asked = solver()
+    solution = asked.solve(["trl"])
+    before = Finding(
+        rule="build-trl-cuda", origin="build", verdict="hit", severity="error", effect="crash", title="Nothing for CUDA 13", why="",
+        confidence="confirmed", packages={"trl": "1.0", "torch": "1.0"}, facts=(), evidence=(), fixes=(Fix("upgrade", "trl", ">=2"),),
+    )  # fmt: skip
+    then = replace(before, title="Nothing for CUDA 12")
+    seen: list[str] = []
+
+    def judge(releases: Mapping[str, Release]) -> list[Finding]:
+        seen.append(releases["trl"].version)
+        return [then]
+
+    found = reasons(asked, solution.chosen or {}, ["trl"], [before], judge)
+    assert found == {"trl": "Nothing for CUDA 12 (build-trl-cuda)"}
+    assert seen == ["1.0"]
 
 
 def test_what_a_plan_adds_is_there_for_what_requires_it() -> None:
