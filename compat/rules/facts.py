@@ -7,7 +7,7 @@ imply or exclude each other.
 from __future__ import annotations
 
 from compat.model import EMPTY, Accelerator, Distribution, Environment, Workload, normalized
-from compat.records import replace
+from compat.records import cached, replace
 from compat.rules.rule import OTHER_TASKS
 from compat.versions import Key, contains, is_version, key_of, ranges_of
 
@@ -432,6 +432,7 @@ def _with_more(devices: list[Accelerator]) -> tuple[Accelerator, ...]:
     return (*devices[:-1], replace(last, extra={**last.extra, "more": True}))
 
 
+@cached
 def family_of(model: str) -> str | None:
     """The architecture family recognized from a model name; ``None`` if it cannot be recognized."""
     name = model.lower().rstrip("/").rpartition("/")[2]  # the organisation may have the name of another family
