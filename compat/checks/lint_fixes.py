@@ -11,7 +11,7 @@ from compat.checks import named_devices
 from compat.formats.described import parse_described
 from compat.model import Distribution, Environment, Source, Workload, normalized
 from compat.records import replace
-from compat.rules.evaluate import verdict_of
+from compat.rules.evaluate import defaults_of, verdict_of
 from compat.rules.facts import Facts, visible
 from compat.rules.logic import conjunction, holds
 from compat.rules.rule import Example, FixTemplate, Rule
@@ -68,7 +68,8 @@ def settings_of(rule: Rule) -> Iterator[str]:
         said = draft.workload()
         known = {*(said.features or ()), *(said.features_absent or ())} - _ASKED_BY_NAME
         for environment in hits_of(rule) if known else ():
-            if conjunction(holds(each, Facts(environment)) for each in fix.when) is False:
+            facts = Facts(environment)
+            if conjunction(holds(each, facts.presuming(defaults_of(rule, facts))) for each in fix.when) is False:
                 continue
             work = environment.workload or Workload()
             on = {*(work.features or ()), *(said.features or ())}.difference(said.features_absent or ())

@@ -128,6 +128,12 @@ def _any_feature(value: object) -> list[Condition]:
     return [AnyOf(tuple(HasFeature(name) for name in words("any_feature", value)))]
 
 
+def _any(value: object) -> list[Condition]:
+    """Parse ``{quantization = ["4bit"], features = ["bitsandbytes-optimizer"]}``: one of these conditions holds."""
+    found = conditions_of(table_of("any", value))
+    return [AnyOf(tuple(part for each in found for part in (each.conditions if isinstance(each, AnyOf) else (each,))))]
+
+
 def _variables(value: object) -> list[Condition]:
     found: list[Condition] = []
     for name, wanted in table_of("variables", value).items():
@@ -192,6 +198,7 @@ _FORMS: dict[str, Callable[[object], Sequence[Condition]]] = {
     "packages": package_conditions,
     "features": _features,
     "any_feature": _any_feature,
+    "any": _any,
     "features_absent": _features_absent,
     "variables": _variables,
     "accelerators": _accelerators,
