@@ -1,9 +1,13 @@
-"""``python -m scripts.audit.jobs [RULE…]``: rules that hold for jobs that do not use the package they are about.
+"""``python -m scripts.audit.jobs [RULE…]``: rules that hold for jobs that do not use the package they are about, or that an
+engine does.
 
 Installing a package does not use it. Each ``hit`` example is judged again as another job, for which it is known that the
 package is not used (vLLM does not generate, unsloth is not imported). Printed are the tasks for which the rule still holds.
 That is right if the package is imported all the same; otherwise the rule asks for the feature, or exempts these tasks with
 ``features_absent``.
+
+A rule that exempts a server by its task is printed if it holds for a script that generates with the same engine: ``inference``
+with vLLM, which is to be exempt as well.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import sys
 from collections.abc import Iterator
 
 from compat.checks.lint_fixes import hits_of
-from compat.model import Environment, Workload
+from compat.model import Distribution, Environment, Workload
 from compat.records import replace
 from compat.rules.evaluate import verdict_of
 from compat.rules.facts import IMPLIED, Facts
@@ -38,6 +42,27 @@ def unused(rule: Rule) -> Iterator[tuple[str, str]]:
                 yield name, task
 
 
+def generates_otherwise(rule: Rule) -> bool:
+    """Whether a rule holds for a script that generates with vLLM, but not for the server of vLLM, in the same environment."""
+    return any(
+        verdict_of(rule, Facts(_with_vllm(each, "inference"))).word == "hit"
+        and verdict_of(rule, Facts(_with_vllm(each, "serve"))).word == "clear"
+        for each in hits_of(rule)
+    )
+
+
+def _with_vllm(environment: Environment, task: str) -> Environment:
+    """The environment with a job of this task in which vLLM generates, and unsloth, which patches it, is not imported."""
+    work = environment.workload or Workload()
+    features = tuple({*(work.features or ()), "vllm"} - {"unsloth"})
+    absent = tuple({*(work.features_absent or ()), "unsloth"} - {"vllm"})
+    work = replace(work, task=task, trainer=None, features=features, features_absent=absent)
+    installed = environment.distributions or ()
+    if not any(each.name == "vllm" for each in installed):
+        installed = (*installed, Distribution(name="vllm"))
+    return replace(environment, workload=work, distributions=installed)
+
+
 def _without(environment: Environment, feature: str, task: str) -> Environment:
     """The environment with a job of this task that does not have the feature, nor one that implies it."""
     work = environment.workload or Workload()
@@ -57,6 +82,8 @@ def main(arguments: list[str]) -> int:
                 found.setdefault(name, []).append(task)
             for name, tasks in found.items():
                 print(f"{rule.file}: {rule.id} ({rule.severity}) without the use of {name}: {', '.join(tasks)}")
+            if generates_otherwise(rule):
+                print(f"{rule.file}: {rule.id} ({rule.severity}) for a script that generates with vLLM, but not for its server")
     return 0
 
 

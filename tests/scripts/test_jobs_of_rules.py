@@ -6,7 +6,7 @@ from typing import Any
 
 from compat.rules.loader import rule_of
 from compat.rules.rule import Rule
-from scripts.audit.jobs import unused
+from scripts.audit.jobs import generates_otherwise, unused
 
 
 def about(package: str, example: dict[str, Any], **conditions: Any) -> Rule:
@@ -32,3 +32,9 @@ def test_a_server_uses_vllm() -> None:
     exempt = [{"task": ["sft", "dpo", "grpo", "ppo", "train", "inference"], "features_absent": ["vllm"]}]
     assert list(unused(about("vllm", {"task": "serve"}, unless=exempt))) == []
     assert ("vllm", "inference") in list(unused(about("vllm", {"task": "serve"})))
+
+
+def test_a_script_that_generates_with_vllm_is_exempt_where_its_server_is() -> None:
+    assert generates_otherwise(about("transformers", {"task": "sft"}, when={"task": ["training", "inference"]}))
+    assert not generates_otherwise(about("transformers", {"task": "sft"}, unless=[{"task": ["serve"]}]))
+    assert not generates_otherwise(about("transformers", {"task": "sft"}))
