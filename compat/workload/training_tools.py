@@ -124,7 +124,7 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
 _CHOSEN = {
     "lmcache": ("kv_transfer_config", "lmcache"), "vllm-ray-data-parallel": ("data_parallel_backend", "ray"),
     "fp8-kv-cache": ("kv_cache_dtype", "fp8"), "vllm-tool-server": ("tool_server", ":"),
-    "vllm-aiter-triton-mla": ("attention_backend", "rocm_aiter_triton_mla"),
+    "vllm-aiter-triton-mla": ("attention_backend", "rocm_aiter_triton_mla"), "vllm-xformers": ("attention_backend", "xformers"),
 }  # fmt: skip
 """Features that one option chooses: its name, and what occurs in its value (a tool server is ``HOST:PORT``, or ``demo``)."""
 _CHOSEN_OF_SGLANG = {

@@ -30,6 +30,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = {
                  "scaled-temperature", "communication-type", "label-smoothing", "completion-only-loss",
                  "assistant-only-loss", "no-custom-all-reduce", "sglang-p2p-check", "guided-request-fields",
                  "lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-tool-server", "vllm-aiter-triton-mla",
+                 "vllm-xformers",
                  "sglang-nixl", "sglang-flashinfer", "uv-run", "ray-serve-llm", "default-shm",
                  "context-parallel", "ring-attention", "data-from-datasets-4", "dataset-script", "device-map-without-memory",
                  "ram-efficient-loading", "tokenizer-json-0.20", "trl-experimental", "model-by-name", "trl-script",

@@ -109,12 +109,21 @@ def test_what_vllm_does_beyond_plain_decoding(options: str, on: tuple[str, ...],
     ("""--kv-transfer-config '{"kv_connector": "NixlConnector"}' --kv-cache-dtype auto""", set(), set()),
     ("--data-parallel-backend ray --tool-server localhost:8001", {"vllm-ray-data-parallel", "vllm-tool-server"}, set()),
     ("--attention-backend ROCM_AITER_TRITON_MLA", {"vllm-aiter-triton-mla"}, set()),
+    ("--attention-backend XFORMERS", {"vllm-xformers"}, set()),
     ("--data-parallel-backend mp --tool-server demo", set(), set()),
     ("--kv-transfer-config $CONNECTOR --enable-sleep-mode", {"vllm-sleep"}, {"lmcache"}),
 ])  # fmt: skip
 def test_features_that_one_option_of_vllm_chooses(options: str, on: set[str], unknown: set[str], tmp_path: Path) -> None:
     found = read(f"vllm serve Qwen/Q {options}", tmp_path).workload
-    every = {"lmcache", "fp8-kv-cache", "vllm-ray-data-parallel", "vllm-sleep", "vllm-tool-server", "vllm-aiter-triton-mla"}
+    every = {
+        "lmcache",
+        "fp8-kv-cache",
+        "vllm-ray-data-parallel",
+        "vllm-sleep",
+        "vllm-tool-server",
+        "vllm-aiter-triton-mla",
+        "vllm-xformers",
+    }
     assert every.intersection(found.features or ()) == on
     assert every.intersection(found.features_absent or ()) == every - on - unknown
 
