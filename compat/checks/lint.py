@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, hits_of, left_alone, settings_of
+from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, hits_of, left_alone, settings_of, unpinned
 from compat.model import Distribution, Environment, Workload
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
@@ -92,6 +92,7 @@ def problems_of(rules: Sequence[Rule], among: Sequence[Rule] | None = None) -> l
                 *_unsaid(rule),
                 *fixes_of(rule, about),
                 *left_alone(rule),
+                *unpinned(rule),
                 *settings_of(rule),
                 *_unread(rule, about),
             )

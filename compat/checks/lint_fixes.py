@@ -79,6 +79,22 @@ def settings_of(rule: Rule) -> Iterator[str]:
                 yield f"{fix.value} does not exempt from the rule: ask for {', '.join(sorted(known))}"
 
 
+def unpinned(rule: Rule) -> Iterator[str]:
+    """Yield examples with a torch that vLLM pins away, unless the rule is about the two: no installer leaves them together."""
+    if {"torch", "vllm"} <= {each.name for each in rule.packages}:
+        return
+    engine = open_declared().package("vllm")
+    for number, example in enumerate(rule.examples, 1):
+        versions = {each.name: each.version for each in environment_of(example).distributions or () if each.version}
+        torch, vllm = versions.get("torch"), versions.get("vllm")
+        place = engine.place(vllm) if engine and vllm else None
+        if engine is None or place is None or torch is None:
+            continue
+        for asked, ranges, _, extra in engine.requirements(place, "torch"):
+            if extra is None and not contains(ranges, key_of(torch)):
+                yield f"example {number}: vllm {vllm} requires torch{asked}, not {torch}"
+
+
 def left_alone(rule: Rule) -> Iterator[str]:
     """Yield releases that a fix leaves in place but its newest ones refuse: pip then moves them to the newest there is."""
     declared = open_declared()

@@ -229,6 +229,14 @@ def test_a_rule_about_what_a_run_does_exempts_jobs_without_one() -> None:
     assert messages(remark) == []
 
 
+def test_an_example_has_the_torch_of_its_vllm() -> None:
+    packages = {"transformers": "4.50.1", "vllm": "0.24.0", "torch": "2.12.0"}
+    table = changed(example=[{"hit": {**BASE["example"][0]["hit"], "packages": packages}}, BASE["example"][1]])
+    assert messages(table) == ["example 1: vllm 0.24.0 requires torch==2.11.0, not 2.12.0"]
+    packages["torch"] = "2.11.0"
+    assert messages(table) == []
+
+
 def test_models_are_trained_by_the_trainer_as_well() -> None:
     table = changed(when={**BASE["when"], "task": ["llm-training"], "model": ["llama"]})
     for example in table["example"]:

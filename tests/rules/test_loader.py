@@ -9,6 +9,7 @@ import pytest
 from compat.errors import InputError
 from compat.rules.compiled import Matrix, in_memory, named_distributions, open_matrix
 from compat.rules.loader import load_file, load_folder
+from compat.rules.rule import in_words
 from tests.conftest import RULES
 
 GOOD = """
@@ -42,6 +43,12 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     (rule,) = load_file(written(tmp_path, GOOD))
     assert (rule.id, rule.file, rule.line) == ("a-rule", "rules.toml", 2)
     assert [example.verdict for example in rule.examples] == ["hit", "clear"]
+
+
+def test_any_holds_if_one_of_its_conditions_does(tmp_path: Path) -> None:
+    text = GOOD.replace('launcher = ["python"]', 'any = { launcher = ["ray"], any_feature = ["peft", "fsdp"] }')
+    (rule,) = load_file(written(tmp_path, text))
+    assert [in_words(each) for each in rule.when] == ["launcher is ray or peft or fsdp"]
 
 
 @pytest.mark.parametrize(
