@@ -29,7 +29,6 @@ AWQ = {"autoawq": "0.2.9", "transformers": "4.57.1", "peft": "0.17.1"}
         ({"onnxruntime": "1.18.0", "numpy": "2.0.0"}, "onnxruntime-numpy-2", "grpo", "warning"),
         ({"onnxruntime": "1.18.0", "numpy": "2.0.0"}, "onnxruntime-numpy-2", "inference", "error"),
         ({"torchmetrics": "0.11.4", "setuptools": "82.0.0"}, "torchmetrics-pkg-resources", "dpo", "warning"),
-        ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "serve", "warning"),
         (PEFT, "peft-hybrid-cache-transformers-5", "serve", "error"),  # by transformers, maybe with an adapter
         ({**PEFT, "vllm": "0.24.0"}, "peft-hybrid-cache-transformers-5", "grpo", "error"),
         ({"wandb": "0.16.6", "numpy": "2.1.0"}, "wandb-numpy-2-float", "sft", "error"),
@@ -48,6 +47,11 @@ def test_an_import_error_of_a_package_that_the_task_does_not_import_is_a_warning
 @pytest.mark.parametrize("beside", [{}, {"vllm": "0.20.0"}])
 def test_a_rule_that_exempts_servers_is_not_reported_for_them(beside: dict[str, str]) -> None:
     assert "wandb-numpy-2-float" not in severities({"wandb": "0.16.6", "numpy": "2.1.0", **beside}, task="serve")
+
+
+@pytest.mark.parametrize("engine", [{"vllm": "0.24.0"}, {"sglang": "0.5.9"}])
+def test_the_engines_import_no_peft(engine: dict[str, str]) -> None:
+    assert "peft-hybrid-cache-transformers-5" not in severities({**PEFT, **engine}, task="serve")
 
 
 def test_it_says_what_does_not_import_it() -> None:
