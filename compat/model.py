@@ -102,6 +102,7 @@ class Option:
 class Workload:
     """What is run, and how.
 
+    ``model_type`` is what the configuration of a model's folder says of its architecture ("qwen3_vl").
     ``features`` are known to be on and ``features_absent`` known to be off; all others are unknown unless
     ``features_complete``. ``origins`` maps each value to where it was read ("train.py:12") and ``script`` is the file that is
     started; both are displayed. Neither is part of the JSON, nor are ``code`` (the files to check), ``options``, and the
@@ -111,6 +112,7 @@ class Workload:
     task: str | None = None
     trainer: str | None = None
     model: str | None = None
+    model_type: str | None = None
     launcher: str | None = None
     processes: int | None = None
     nodes: int | None = None
@@ -130,7 +132,7 @@ class Workload:
 
     def to_json(self) -> dict[str, object]:
         return {**_known(
-            task=self.task, trainer=self.trainer, model=self.model, launcher=self.launcher,
+            task=self.task, trainer=self.trainer, model=self.model, model_type=self.model_type, launcher=self.launcher,
             processes=self.processes, nodes=self.nodes, rank=self.rank, batch_size=self.batch_size, precision=self.precision,
             quantization=self.quantization, features=_listed(self.features),
             features_absent=_listed(self.features_absent), features_complete=self.features_complete or None,

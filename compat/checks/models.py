@@ -35,7 +35,7 @@ def judge_named(environment: Environment) -> Iterator[Finding]:
     """Yield the same for the model that the workload names: a published one by its family, others by their type."""
     work = environment.workload or Workload()
     name = work.model
-    kind = str(work.extra.get("model_type") or name or "")
+    kind = work.model_type or name or ""
     known = family(name) if name else None
     if known is None and kind and "/" not in kind:
         known = of_type(kind)

@@ -54,7 +54,7 @@ class Reached:
     """The code that a workload runs: the ``modules`` it imports and the ``classes`` it uses."""
 
     def __init__(self, workload: Workload, installed: Mapping[str, str], rows: Rows) -> None:
-        self._model = str(workload.extra.get("model_type") or workload.model or "").lower().replace("-", "_")
+        self._model = (workload.model_type or workload.model or "").lower().replace("-", "_")
         self.classes: set[str] = set()
         self._called = _called_by(workload)
         entries: set[str] = set()

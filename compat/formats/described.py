@@ -273,8 +273,8 @@ _ACCELERATOR: Mapping[str, _Reader] = {
     "more": _flag,
 }  # fmt: skip
 _WORKLOAD: Mapping[str, _Reader] = {
-    "task": _spelled("task"), "trainer": _string, "model": _string, "launcher": _word(*LAUNCHERS), "processes": _number,
-    "nodes": _number, "rank": _number, "batch_size": _number, "precision": _spelled("precision"),
+    "task": _spelled("task"), "trainer": _string, "model": _string, "model_type": _string, "launcher": _word(*LAUNCHERS),
+    "processes": _number, "nodes": _number, "rank": _number, "batch_size": _number, "precision": _spelled("precision"),
     "quantization": _spelled("quantization"),
     "features": _features, "features_absent": _features, "features_complete": _flag,
 }  # fmt: skip

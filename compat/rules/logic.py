@@ -125,7 +125,7 @@ def _is_one_of(condition: IsOneOf, facts: Facts) -> bool | None:
         return not kinds_of(value).isdisjoint(condition.words)
     if condition.path != "workload.model":
         return False
-    family = family_of(str(facts.workload.extra.get("model_type") or value))
+    family = family_of(facts.workload.model_type or value)
     if family is None:
         # the family of an unrecognized model is unknown, but its name is not one that the rule lists in full
         return False if all("/" in word for word in condition.words) else None

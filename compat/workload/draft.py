@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from compat.model import EMPTY, Workload
+from compat.model import Workload
 
 
 class _Unknown:
@@ -94,14 +94,14 @@ class Draft:
 
     def workload(self) -> Workload:
         """Return the known facts with their origins."""
-        model, extra = self.get("model"), dict[str, object]()
+        model = self.get("model")
         if isinstance(model, str) and os.path.isdir(model):
             from compat.workload.model_files import merges_are_pairs, quantization_of, quantizes_activations, type_of
 
-            if (kind := type_of(model)) is not None:
-                extra["model_type"] = kind
             pairs, method, activations = merges_are_pairs(model), quantization_of(model), quantizes_activations(model)
             config = os.path.join(model, "config.json")
+            if (kind := type_of(model)) is not None:
+                self.record("model_type", kind, config)
             if pairs is not None:
                 self.feature("tokenizer-json-0.20", pairs, os.path.join(model, "tokenizer.json"))
             if method is not None:
@@ -115,7 +115,7 @@ class Draft:
         on = tuple(name for name, value in features.items() if value)
         off = tuple(name for name, value in features.items() if not value)
         origins = {key: self.origin(key) for key in (*known, *(f"features.{name}" for name in features))}
-        return Workload(**known, features=on or None, features_absent=off or None, origins=origins, extra=extra or EMPTY)
+        return Workload(**known, features=on or None, features_absent=off or None, origins=origins)
 
 
 def parse_switch(value: object) -> object:

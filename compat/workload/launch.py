@@ -20,8 +20,8 @@ _RAY = ("RAY_RAYLET_PID", "RAY_JOB_ID", "RAY_JOB_CONFIG_JSON_ENV_VAR")
 _SIZES = (("WORLD_SIZE", "RANK"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK"))
 
 
-_SCALARS = ("task", "trainer", "model", "launcher", "processes", "nodes", "rank", "batch_size", "precision", "quantization",
-            "script", "code", "options")  # fmt: skip
+_SCALARS = ("task", "trainer", "model", "model_type", "launcher", "processes", "nodes", "rank", "batch_size", "precision",
+            "quantization", "script", "code", "options")  # fmt: skip
 
 
 @record(frozen=True)
@@ -138,6 +138,8 @@ def merge_workloads(a: Workload, b: Workload) -> Workload:
         mine, other = getattr(a, name), getattr(b, name)
         if name == "trainer" and mine is None and a.task is not None and b.task not in (None, a.task):
             other = None  # the trainer belongs to the task that was overridden
+        if name == "model_type" and a.model not in (None, b.model):
+            other = None  # as the type does to the model
         values[name] = other if mine is None else mine
         source = b if mine is None else a
         if values[name] is not None and name in source.origins:

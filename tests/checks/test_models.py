@@ -66,10 +66,8 @@ def test_a_model_is_known_by_its_type(model: str) -> None:
 
 def test_a_folder_is_of_the_type_in_its_configuration() -> None:
     installed = {"transformers": "4.48.0"}
-    assert named("./Qwen2-VL-7B", installed, extra={"model_type": "qwen2_5_vl"})[0][1].endswith(
-        "does not support ./Qwen2-VL-7B"
-    )
-    assert named("./Qwen2.5-VL-7B", installed, extra={"model_type": "qwen2_vl"}) == []
+    assert named("./Qwen2-VL-7B", installed, model_type="qwen2_5_vl")[0][1].endswith("does not support ./Qwen2-VL-7B")
+    assert named("./Qwen2.5-VL-7B", installed, model_type="qwen2_vl") == []
     assert named("./Qwen2.5-VL-7B", installed) == []
 
 

@@ -137,3 +137,9 @@ def test_reading_the_machine_looks_for_every_variable_that_names_a_launcher() ->
     from compat.workload.launch import _ACCELERATE, _RAY, _SIZES
 
     assert {*_ACCELERATE, *_RAY, *(size for size, _ in _SIZES), "TORCHELASTIC_RUN_ID"} <= set(_LAUNCHER_VARIABLES)
+
+
+def test_the_type_of_a_model_goes_with_the_model() -> None:
+    command = Workload(model="./run12", model_type="qwen3_vl")
+    assert merge_workloads(Workload(model="mistral"), command) == Workload(model="mistral")
+    assert merge_workloads(Workload(task="sft"), command) == Workload(task="sft", model="./run12", model_type="qwen3_vl")

@@ -32,7 +32,7 @@ def test_a_saved_model_shows_its_type(config: str, expected: str | None, script:
     (script.parent / "run-12").mkdir()
     (script.parent / "run-12" / "config.json").write_text(config)
     work = read(script, "from transformers import AutoModel\nAutoModel.from_pretrained('run-12')").workload
-    assert (work.model, work.extra.get("model_type")) == ("run-12", expected)
+    assert (work.model, work.model_type) == ("run-12", expected)
 
 
 @pytest.mark.parametrize(
