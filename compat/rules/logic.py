@@ -6,7 +6,7 @@ does, the possible values of that fact are enumerated (``compat.rules.unknown``)
 
 from __future__ import annotations
 
-from compat.model import Accelerator, Distribution
+from compat.model import Accelerator, Distribution, Source
 from compat.records import cached
 from compat.rules.facts import ABSENT, IMPLIED, SAME_CLASSES, SHARDING, Facts, family_of, has_more, number_key
 from compat.rules.rule import (
@@ -219,7 +219,16 @@ def _is_from(copy: Distribution, kinds: tuple[str, ...]) -> bool | None:
         return None
     if copy.source.kind == "index" and copy.version is not None and "+" in copy.version:
         return False
-    return copy.source.kind in kinds
+    return copy.source.kind in kinds or any(_may_be_of_channel(copy.source, kind) for kind in kinds if ":" in kind)
+
+
+def _may_be_of_channel(source: Source, kind: str) -> bool:
+    """Whether this is ``conda:pytorch``, or conda without its channel; that channel names its builds ``py3.…``."""
+    word, _, channel = kind.partition(":")
+    stated, build = str(source.details.get("channel") or ""), str(source.details.get("build") or "")
+    if source.kind in (kind, word) and build and "*" not in build:
+        return build.startswith("py3.") is (channel == "pytorch")
+    return source.kind in (kind, word) and stated.rpartition("/")[2] in ("", channel)
 
 
 def _has_code(condition: HasCode, facts: Facts) -> bool | None:
