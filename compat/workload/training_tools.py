@@ -111,6 +111,9 @@ def vllm_server(reading: Reading, words: Sequence[str], parser: str | None = Non
         reading.draft.feature("vllm-prefix-caching", _switched(known, "enable_prefix_caching"), COMMAND)
         reading.draft.feature("vllm-async-scheduling", _switched(known, "async_scheduling"), COMMAND)
         _features_of(reading, known, _CHOSEN)
+        if known.get("data_parallel_size_local") in (None, known.get("data_parallel_size")):
+            # by default all engines are on the node of the server, which they then reach without a port
+            reading.draft.off("vllm-ray-data-parallel", COMMAND)
     method = known.get("quantization")
     if isinstance(method, str) and method and "$" not in method:
         reading.record("quantization", method.lower())
@@ -159,6 +162,7 @@ def _switched(known: Mapping[str, object], name: str) -> object:
 
 
 _SHORT = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization",
+          "dpl": "data_parallel_size_local",
           "tp_size": "tensor_parallel_size", "pp_size": "pipeline_parallel_size", "dp_size": "data_parallel_size"}  # fmt: skip
 
 
