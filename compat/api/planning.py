@@ -47,7 +47,8 @@ def planner_of(
         judged = (*judged, case.unserved[-1])
     if not policy.allow_source and any(each.origin == "metadata" and case.refuses(each) for each in judged):
         refused = True
-    policy = replace(policy, contradictions=policy.contradictions or refused)
+    hashed = case.listing is not None and case.listing.hashed
+    policy = replace(policy, contradictions=policy.contradictions or refused, hashed=hashed)
     found = to_fix(judged, policy)
     concerned = {name for each in found for name in each.packages} | movable
     concerned |= {*BESIDE} if "torch" in concerned else set()

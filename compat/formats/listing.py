@@ -118,7 +118,7 @@ class Listing:
     text that nothing which was read accounts for: those of packages that findings can concern are like ``unread``.
     ``branches`` are what is installed instead of ``entries`` if a command under a condition runs, one condition at a time.
     ``indexes`` are the addresses of the indexes and folders of wheels that the file names, ``constraints`` those on packages
-    that it does not list.
+    that it does not list. ``hashed``: installers only accept what the file states a hash of.
     """
 
     file: str
@@ -144,6 +144,7 @@ class Listing:
     branches: tuple[Branch, ...] = ()
     indexes: tuple[str, ...] = ()
     constraints: tuple[Distribution, ...] = ()
+    hashed: bool = False
 
     @property
     def is_relevant(self) -> bool:

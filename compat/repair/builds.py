@@ -35,11 +35,15 @@ class Flavours:
 
     def __init__(
         self, environment: Environment, current: Mapping[str, Release], tables: CodeTables, declared: Declared,
-        base: IndexUniverse, index: Index, address: str = INDEX,
+        base: IndexUniverse, index: Index, address: str = INDEX, *, hashed: bool = False,
     ) -> None:  # fmt: skip
-        """``base`` provides the default builds; ``address`` is a folder with an index for each CUDA version (``…/cu128``)."""
+        """``base`` provides the default builds; ``address`` is a folder with an index for each CUDA version (``…/cu128``).
+
+        ``hashed``: no build is assumed to exist, as its hashes would be unknown.
+        """
         self._tables, self._declared, self._base, self._index = tables, declared, base, index
         self._address = address.rstrip("/")
+        self._hashed = hashed
         self._current = current
         self._machine = "aarch64" if environment.machine in ("aarch64", "arm64") else "x86_64"
         linux, self._windows = environment.os in (None, "linux"), environment.os == "windows"
@@ -75,9 +79,9 @@ class Flavours:
     def needs(self, release: Release) -> Needs | None:
         """The requirements of a build; ``None`` if torch's index has none for the target, or cannot be read.
 
-        If it cannot be read, those of CPU builds are assumed, of the torchvision and torchaudio for the installed torch, and of
-        other builds of the installed release, if that or one of the packages released with it came from there; on Windows and
-        for ROCm those of every build, as no other index has any for such a GPU.
+        If it cannot be read and no hashes are needed, those of CPU builds are assumed, of the torchvision and torchaudio for
+        the installed torch, and of other builds of the installed release, if that or one of the packages released with it came
+        from there; on Windows and for ROCm those of every build, as no other index has any for such a GPU.
         """
         label = release.version.partition("+")[2]
         if not self._unreachable:
@@ -100,7 +104,8 @@ class Flavours:
         known = bool(cuda_of(now.partition("+")[2])) or label in there_now
         nowhere_else = label == "cpu" or self._windows or self._rocm
         same = public_version(now) == public_version(release.version) and known
-        return nowhere_else or same or (label == self._cuda and self._is_of_installed_torch(release.name, release.version))
+        goes_along = label == self._cuda and self._is_of_installed_torch(release.name, release.version)
+        return not self._hashed and (nowhere_else or same or goes_along)
 
     def _is_of_installed_torch(self, name: str, version: str) -> bool:
         """Whether a torchvision or torchaudio was released together with the installed torch, for each of its builds."""

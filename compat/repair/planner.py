@@ -91,11 +91,18 @@ class Planner:
         self.problem = _with_findings(problem, self.errors, means.matrix)
         base = IndexUniverse(means.index, problem.target)
         flavours = Flavours(
-            problem.environment, problem.current, open_code_tables(), Declared(), base, means.index, means.torch_index
+            problem.environment,
+            problem.current,
+            open_code_tables(),
+            Declared(),
+            base,
+            means.index,
+            means.torch_index,
+            hashed=problem.policy.hashed,
         )
         policy = problem.policy
         builds = (Builds(base),) if policy.allow_source else ()
-        commits = (Commits(base, means.matrix),) if policy.allow_source or policy.allow_commits else ()
+        commits = (Commits(base, means.matrix),) if (policy.allow_source or policy.allow_commits) and not policy.hashed else ()
         self._universe = Variants(base, flavours, (*builds, *commits))
 
     def plan(self, *, explained: bool = True, contrasted: bool = False, checks: Checks = _BY_UV) -> Plan:

@@ -66,7 +66,8 @@ class Policy:
     name are as new as possible, whatever that adds). ``any_age``: releases of any age are candidates, ``older``: those of
     packages that are installed only because others require them. ``warnings``: fix warnings like errors. ``allow_source``:
     compiled packages may be built and commits installed, ``allow_commits``: only commits that rules recommend.
-    ``contradictions``: fix unmet requirements, too, even those that are a mere warning for what is installed.
+    ``contradictions``: fix unmet requirements, too, even those that are a mere warning for what is installed. ``hashed``: only
+    releases with known hashes, which commits and builds on an unread index do not have.
     """
 
     prefer: str = "stay"
@@ -77,6 +78,7 @@ class Policy:
     allow_commits: bool = False
     warnings: bool = False
     contradictions: bool = False
+    hashed: bool = False
 
     def said(self) -> tuple[str, ...]:
         """The policies as printed with a plan."""
@@ -91,6 +93,7 @@ class Policy:
             else f"releases more than {DAYS_BACK} days older than the installed one are not considered",
             "yanked releases are not considered; unused packages are kept",
             self._of_source,
+            *(["only releases with hashes are considered, as the file requires them"] if self.hashed else ()),
             "torch, triton and its CUDA libraries count as one change",
         )
 
@@ -172,8 +175,10 @@ class Problem:
         if current is not None and name in self.fixed:
             return (replace(current, day=day),)
         found = [release for release in releases if self._may(release, current, wanted, day)]
-        if current is not None:  # another build of the same release is only a candidate for a CPU build, or a wheel by address
-            same = {str(current.key), *([] if current.key.local == "cpu" or is_wheel(current.source) else [current.public])}
+        if current is not None:
+            # the default build instead of another one: for a CPU build, a wheel by address, or where hashes tell them apart
+            apart = current.key.local == "cpu" or is_wheel(current.source) or self.policy.hashed
+            same = {str(current.key), *([] if apart else [current.public])}
             found = [each for each in found if str(each.key) not in same]
             found.append(replace(current, day=day))
         elif not found:  # only pre-releases exist: consider them

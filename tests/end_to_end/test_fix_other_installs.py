@@ -86,6 +86,22 @@ def test_an_index_of_torch_that_cannot_be_reached_leaves_the_ordinary_builds(fix
     assert "+nvidia" not in done.stdout
 
 
+def test_a_file_with_hashes_gets_the_build_whose_hashes_are_known(fix: Run, tmp_path: Path) -> None:
+    """``+cu128`` is the smaller change, but pip refuses it without a hash, and the index that has them is out of reach."""
+    pins = ("torch==2.8.0+cu126", "triton==3.4.0", "nvidia-cudnn-cu12==9.10.2.21")
+    (tmp_path / "requirements.txt").write_text("".join(f"{pin} --hash=sha256:{64 * 'a'}\n" for pin in pins))
+    (tmp_path / "plain.txt").write_text("".join(f"{pin}\n" for pin in pins))
+    with IndexServer(PACKAGES) as server:
+        hashed = fix("requirements.txt", *FOR_5090, "--format", "json", "--write", url=server.url)
+        plain = fix("plain.txt", *FOR_5090, "--format", "json", url=server.url)
+    assert moved(plan_of(hashed)) == {"torch": ("2.8.0+cu126", "2.8.0")}
+    assert moved(plan_of(plain)) == {"torch": ("2.8.0+cu126", "2.8.0+cu128")}
+    assert hashed.returncode == 0, hashed.stderr
+    written = (tmp_path / "requirements.txt").read_text().splitlines()
+    assert written[0].startswith("torch==2.8.0 --hash=sha256:")
+    assert 64 * "a" not in written[0]
+
+
 def test_without_an_index_of_torch_and_a_plan_the_error_is_shown_with_what_is_missing(fix: Run, tmp_path: Path) -> None:
     """Undecided all the same: a build that only that index has might fix it."""
     (tmp_path / "requirements.txt").write_text("torch==2.5.1\nolder==1.0\n")

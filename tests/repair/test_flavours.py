@@ -29,12 +29,14 @@ VENDOR = {"torch": {"2.7.1+cu128": {"requires": ["triton==3.3.1", "nvidia-cudnn-
 
 
 @contextmanager
-def flavours(environment: Environment, current: dict[str, str], address: str = "http://127.0.0.1:9") -> Iterator[Flavours]:
+def flavours(
+    environment: Environment, current: dict[str, str], address: str = "http://127.0.0.1:9", *, hashed: bool = False
+) -> Iterator[Flavours]:  # fmt: skip
     with IndexServer(PACKAGES) as server:
         index = Index(Settings(sources=(IndexSource(server.url),), retries=0), Store(":memory:"))
         there = {name: Release(name, version) for name, version in current.items()}
         base = IndexUniverse(index, TARGET)
-        yield Flavours(environment, there, open_code_tables(), Declared(), base, index, address)
+        yield Flavours(environment, there, open_code_tables(), Declared(), base, index, address, hashed=hashed)
         index.close()
 
 
@@ -166,6 +168,12 @@ def test_on_windows_a_build_is_assumed_whose_index_cannot_be_reached() -> None:
         assert found.needs(release) is not None
         assert "without its CUDA libraries" in found.assumed[release]
         assert len(found.narrowed) == 1
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_a_build_without_hashes_is_not_assumed_where_they_are_required(hashed: bool) -> None:
+    with flavours(GPU, {"torch": "2.7.1+cu126"}, hashed=hashed) as found:
+        assert (found.needs(Release("torch", "2.7.1+cu128")) is None) is hashed
 
 
 def test_what_one_build_shows_about_a_server_holds_for_all_that_come_from_it() -> None:

@@ -21,7 +21,7 @@ from compat.formats.edit.dispatch import problem_of_statements
 from compat.formats.edit.files import Edit, Replacement, encoding_of, line_end, replaced, smallest
 from compat.formats.include import Includes, NotRead
 from compat.formats.listing import Entry
-from compat.formats.requirements.lines import Requirement, decode, statements_of
+from compat.formats.requirements.lines import Requirement, decode, requires_hashes, statements_of
 from compat.formats.requirements.requirement import names_to_build
 from compat.formats.specifiers import EXACT
 from compat.records import record
@@ -193,8 +193,8 @@ class _EditedFile:
         for each in statements_of(path, self.text):
             line = each.line
             self.first = line.start if self.first is None else self.first
+            self.require_hashes = self.require_hashes or requires_hashes(each)
             if isinstance(each, Requirement):
-                self.require_hashes = self.require_hashes or "--hash" in each.options
                 if each.found is not None:
                     self.statements.append(Statement(each.found, path, line.number, _Place(self, each), constraint))
                 elif each.variable:
@@ -205,8 +205,6 @@ class _EditedFile:
                 self.indexes.append((each.value, line.span(*index)))
             elif each.name == "--no-binary":
                 self.no_binary |= names_to_build(each.value)
-            elif each.name == "--require-hashes":
-                self.require_hashes = True
 
     def change(self, requirement: Requirement, change: Change, how: str, *, hashed: bool) -> None:
         line = requirement.line

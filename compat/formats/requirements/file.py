@@ -20,6 +20,7 @@ from compat.formats.requirements.lines import (
     header,
     of_others,
     python_of_freeze,
+    requires_hashes,
     statements_of,
 )
 from compat.formats.requirements.requirement import INDEX, is_url, mark_source_build, names_to_build
@@ -119,7 +120,7 @@ def read_requirements(path: str, text: str, numbers: Sequence[int] = ()) -> tupl
             path, "requirements", found, complete=whole, notes=tuple(map(printable, dict.fromkeys(notes))),
             unread=tuple(map(printable, reading.unread)), context=Environment(python=python),
             loose=() if whole else reading.loose_pins(), indexes=tuple(filter(None, (reading.index, *reading.more))),
-            constraints=of_others(entries, reading.constraints),
+            constraints=of_others(entries, reading.constraints), hashed=reading.hashed,
         ),
     )  # fmt: skip
 
@@ -140,12 +141,14 @@ class _Reading:
         self.no_index = False
         self.no_binary: set[str] = set()
         self.whole = True
+        self.hashed = False
 
     def read(self, path: str, text: str, depth: int = 0, purpose: str = "requirements", numbers: Sequence[int] = ()) -> None:
         """Read a file, which is included ``depth`` files deep; ``purpose`` is ``requirements`` or ``constraints``."""
         for statement in statements_of(path, text, numbers):
             number = statement.line.number
             place = f"{path}:{number}"
+            self.hashed = self.hashed or requires_hashes(statement)
             if isinstance(statement, Requirement):
                 found = self._required(place, statement)
                 if found is None:

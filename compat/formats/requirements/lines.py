@@ -226,6 +226,11 @@ class Requirement:
 Statement: TypeAlias = "Requirement | Option"
 
 
+def requires_hashes(statement: Statement) -> bool:
+    """Whether, because of this statement, pip refuses every requirement of the file that has no hash."""
+    return "--hash" in statement.options if isinstance(statement, Requirement) else statement.name == "--require-hashes"
+
+
 _READ: dict[tuple[str, str, tuple[int, ...]], tuple[Statement, ...]] = {}
 """The statements of the last few texts: a fix reads its file for the plan, for each edit and for the check of the result."""
 _MOST_READ = 8

@@ -163,6 +163,19 @@ def test_complete_only_where_a_resolver_wrote_all_of_it(text: str, complete: boo
     assert read(text).complete is complete
 
 
+@pytest.mark.parametrize(
+    ("text", "hashed"),
+    [
+        ("a==1\n", False),
+        ("a==1 --hash=sha256:00\n", True),
+        ("a==1 \\\n    --hash=sha256:00\n", True),
+        ("--require-hashes\na==1\n", True),
+    ],
+)
+def test_hashes_are_required_as_soon_as_one_is_stated(text: str, hashed: bool) -> None:
+    assert read(text).hashed is hashed
+
+
 def test_includes_and_constraints(tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
     (tmp_path / ".git").mkdir()
