@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from compat.checks import builds, guards, installation, interfaces, requirements
 from compat.checks.fix_commands import by_pip
-from compat.model import Distribution
+from compat.model import Distribution, is_release
 from compat.records import replace
 from compat.rules.evaluate import Answers, errors_about
 from compat.rules.facts import Facts, seen_by_torch, visible, with_distributions
@@ -57,7 +57,7 @@ def with_best_fixes(
 ) -> tuple[Finding, ...]:
     """The findings with their fixes in the order of what they leave, and the bounds in the command of the first one."""
     return tuple(
-        replace(each, fixes=(bounded(each.fixes[0], environment), *each.fixes[1:]))
+        replace(each, fixes=(bounded(accompanied(each.fixes[0], environment), environment), *each.fixes[1:]))
         if each.verdict == "hit" and each.fixes and each.fixes[0].kind in _MOVING else each
         for each in with_ranked_fixes(findings, environment, matrix, shared)
     )  # fmt: skip
@@ -254,7 +254,37 @@ def requirements_in(command: str) -> Iterator[tuple[str, str]]:
             yield name.lower().replace("_", "-"), word[end:]
 
 
-# --- Bounds for what an installer moves beside a fix, which it does not look for itself.
+# --- What goes along with a fix, and bounds for what an installer moves beside it, which it does not look for itself.
+
+
+def accompanied(fix: Fix, environment: Environment) -> Fix:
+    """A fix with the nearest releases that accept it of the other packages whose installed releases refuse it.
+
+    An installer that is only asked for ``torch>=2.8`` leaves a vllm in place that requires torch 2.4. The fix stays as it is if
+    one of them has no such release, or does not come from an index.
+    """
+    wanted = {name: ranges_of(spec) for name, spec in wanted_by(fix).items() if "+" not in spec}
+    copies = {copy.name: copy for copy in environment.distributions or ()}
+    along: dict[str, str] = {}
+    for each in requirements.requires_among(environment, copies, wanted):
+        allowed = wanted[each.asked]
+        if each.met is not True or each.asking in wanted or intersect(ranges_of(each.specifier), allowed):
+            continue
+        copy, package = copies[each.asking], open_declared().package(each.asking)
+        place = None if package is None or not is_release(copy) else package.place(copy.version or "")
+        if package is None or place is None:
+            return fix
+        nearest = package.accepting(place, each.asked, each.extra, lambda ranges: bool(intersect(ranges, allowed)))  # noqa: B023
+        if nearest is None or (fix.kind == "upgrade" and key_of(nearest) < key_of(copy.version or "0")):
+            return fix  # releases from before it had an upper bound accept anything
+        along[each.asking] = max(nearest, along.get(each.asking, nearest), key=key_of)
+    if not along:
+        return fix
+    more = "".join(
+        f' "{name}{">=" if key_of(version) > key_of(copies[name].version or "0") else "<="}{version}"'
+        for name, version in along.items()
+    )
+    return replace(fix, command=f"{fix.command}{more}", text=f"{fix.text}; {' and '.join(along)} must move along")
 
 
 def bounded(fix: Fix, environment: Environment) -> Fix:

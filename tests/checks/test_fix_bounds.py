@@ -1,10 +1,10 @@
-"""Bounds for what an installer moves beside a fix."""
+"""What goes along with a fix, and bounds for what an installer moves beside it."""
 
 from __future__ import annotations
 
 import pytest
 
-from compat.checks.advice import bounded
+from compat.checks.advice import accompanied, bounded
 from compat.formats.described import environment_of
 from compat.model import Environment, Fix
 
@@ -42,3 +42,38 @@ def test_a_command_without_side_effects_is_left_alone(asked: str, packages: dict
 
 def test_only_fixes_that_install_releases_have_bounds() -> None:
     assert command_of('"datasets>=4.4.0"', OLD, kind="config") == 'pip install "datasets>=4.4.0"'
+
+
+SERVING = {"torch": "2.5.1", "torchvision": "0.20.1", "vllm": "0.7.2"}
+
+
+def along(asked: str, packages: dict[str, str], kind: str = "upgrade") -> str | None:
+    return accompanied(Fix(kind, "", command=f"pip install {asked}"), installed(packages)).command
+
+
+def test_what_refuses_the_new_release_moves_along() -> None:
+    """vllm 0.7.2 and torchvision 0.20.1 pin torch 2.5.1; 0.10.2 and 0.23.0 are the first releases for 2.8.0."""
+    command = along('"torch>=2.8.0"', SERVING)
+    assert command is not None
+    assert set(command.split('"')[1::2]) == {"torch>=2.8.0", "torchvision>=0.23.0", "vllm>=0.10.2"}
+
+
+def test_an_older_release_of_what_refuses_is_an_upper_bound() -> None:
+    packages = {"transformers": "4.57.1", "vllm": "0.11.0"}
+    assert (
+        along('"transformers>=4.51.3,<4.52"', packages, "downgrade") == 'pip install "transformers>=4.51.3,<4.52" "vllm<=0.9.2"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "packages"),
+    [
+        ('"torch>=2.8.0" "vllm>=0.10.2"', {"torch": "2.5.1", "vllm": "0.7.2"}),  # already part of the fix
+        ('"torch>=2.8.0"', {"torch": "2.6.0", "vllm": "0.7.2"}),  # refuses what is installed, too: an error of its own
+        ('"transformers>=4.48.0"', {"transformers": "4.47.0", **SERVING}),
+        ('"torch>=99"', SERVING),  # no vllm goes with it
+        ('"torch==2.7.1+cu128"', SERVING),  # its requirements are those of the release
+    ],
+)
+def test_a_fix_that_goes_with_the_others_stays_as_it_is(asked: str, packages: dict[str, str]) -> None:
+    assert along(asked, packages) == f"pip install {asked}"
