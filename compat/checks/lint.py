@@ -10,7 +10,17 @@ from compat.checks.lint_fixes import OF_IMPORTS, environment_of, fixes_of, hits_
 from compat.model import Distribution, Environment, Workload
 from compat.records import record, replace
 from compat.rules.evaluate import content_of, fix_of, verdict_of
-from compat.rules.facts import MODEL_FAMILIES, OWN_TRAINER, SHARDING, WITHOUT_TRAINER, WITHOUT_TRL, Facts, number_key
+from compat.rules.facts import (
+    ADAPTER_TASKS,
+    MODEL_FAMILIES,
+    OWN_TRAINER,
+    SHARDING,
+    UNSLOTH,
+    WITHOUT_TRAINER,
+    WITHOUT_TRL,
+    Facts,
+    number_key,
+)
 from compat.rules.rule import (
     KINDS,
     LLM_TRAINING,
@@ -136,14 +146,21 @@ def _conditions(rule: Rule) -> Iterator[str]:
     serves = _is_about(rule, _ENGINES) and not any(ONLINE_TRAINING in kinds_of(task) for task in words.get("workload.task", ()))
     if several and serves and "workload.launcher" not in words and "tensor-parallel" not in features:
         yield "several GPUs may have a replica each: say what it needs of the feature tensor-parallel"
-    trained = not _OF_TOOLS.isdisjoint(words.get("workload.task", ())) and not _is_about(rule, {"unsloth", "unsloth-zoo"})
-    if trained and _is_about(rule, {"trl"}) and features.isdisjoint((OWN_TRAINER, WITHOUT_TRL)):
-        yield f"tools such as verl train without trl's trainers: exempt {OWN_TRAINER}, or {WITHOUT_TRL} if trl fails to load"
+    yield from _by_other_trainers(rule, set(words.get("workload.task", ())), features)
     uses = any(isinstance(each, HasFeature) and each.name == "flash-attention" for each in rule.when)
     loads = rule.effect == "install" or any(each.exception == "ImportError" for each in rule.errors)
     if _is_about(rule, {"flash-attn"}) and not uses and not loads and not _is_about(rule, _TAKE_FLASH_ATTN):
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
     yield from _elsewhere(rule)
+
+
+def _by_other_trainers(rule: Rule, tasks: set[str], features: set[str]) -> Iterator[str]:
+    """Yield a complaint about what trl's trainers do that also holds for jobs of tools with trainers of their own."""
+    if _is_about(rule, UNSLOTH):
+        if tasks and tasks <= {*_OF_TOOLS, *ADAPTER_TASKS, "rloo"} and OWN_TRAINER not in features:
+            yield f"unsloth patches trl's trainers, which ms-swift does without: exempt {OWN_TRAINER}, or name the task train"
+    elif not tasks.isdisjoint(_OF_TOOLS) and _is_about(rule, {"trl"}) and features.isdisjoint((OWN_TRAINER, WITHOUT_TRL)):
+        yield f"tools such as verl train without trl's trainers: exempt {OWN_TRAINER}, or {WITHOUT_TRL} if trl fails to load"
 
 
 def _by_other_loops(rule: Rule) -> Iterator[str]:

@@ -190,6 +190,19 @@ def test_a_rule_about_a_trainer_of_trl_names_the_jobs_of_tools() -> None:
     assert messages({**table, "unless": [{"features": ["without-trl"]}]}) == []
 
 
+def test_a_rule_about_a_trainer_that_unsloth_patches_names_the_jobs_of_tools() -> None:
+    table = changed(
+        packages={"unsloth": "==2025.12.3"}, when={"task": ["sft", "lora"]}, fix=[{"upgrade": {"unsloth": ">=2025.12.4"}}]
+    )
+    table["example"] = [
+        {"hit": {"packages": {"unsloth": "2025.12.3"}, "task": "sft"}}, {"clear": {"packages": {"unsloth": "2025.12.4"}, "task": "sft"}},
+    ]  # fmt: skip
+    (message,) = messages(table)
+    assert message.startswith("unsloth patches trl's trainers")
+    assert messages({**table, "unless": [{"features": ["own-trainer"]}]}) == []
+    assert messages({**table, "when": {"task": ["sft", "train"]}}) == []  # its models, in every trainer
+
+
 def test_a_rule_about_the_trainer_of_transformers_names_the_jobs_of_tools() -> None:
     table = changed(why="The Trainer drops the last batch.", presume={"task": "sft"})
     (message,) = messages(table)
