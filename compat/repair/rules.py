@@ -95,7 +95,7 @@ def _of_rule(rule: Rule, level: str, facts: Facts, current: Mapping[str, Release
         return
     unless = []
     for group in rule.unless:
-        states = [exempts(each, facts) for each in group if not _about_packages(each)]
+        states = [exempts(each, facts, group) for each in group if not _about_packages(each)]
         if False in states:
             continue
         about = [each for each in group if _about_packages(each)]

@@ -211,7 +211,7 @@ def _evaluated(rule: Rule, facts: Facts) -> tuple[bool | None, list[Condition]]:
     for group in rule.unless:
         states = []
         for each in group:
-            states.append(exempts(each, facts))
+            states.append(exempts(each, facts, group))
             if states[-1] is False:
                 break
         else:
@@ -225,15 +225,21 @@ _WITHOUT_A_JOB = frozenset(("build", "import", "install"))
 """Tasks that do not run anything."""
 
 
-def exempts(condition: Condition, facts: Facts) -> bool | None:
+_WITHOUT_VLLM = HasFeature("vllm", on=False)
+
+
+def exempts(condition: Condition, facts: Facts, group: tuple[Condition, ...]) -> bool | None:
     """Like :func:`holds`, but ``False`` for variables and distributions that are not mentioned: they do not exempt.
 
     Nor does a job that is not known: it is not presumed that it only installs, builds or imports. A script that generates with
-    vLLM is exempt wherever a server is: in both, the engine has its own models and kernels.
+    vLLM is exempt wherever a server is: in both, the engine has its own models and kernels. The server of another engine is
+    exempt wherever scripts without vLLM are.
     """
     answer = holds(condition, facts)
-    if answer is False and isinstance(condition, IsOneOf) and condition.path == "workload.task" and "serve" in condition.words:
-        return facts.value("workload.task") == "inference" and facts.generates_with_vllm
+    if answer is False and isinstance(condition, IsOneOf) and condition.path == "workload.task":
+        if "serve" in condition.words:
+            return facts.value("workload.task") == "inference" and facts.generates_with_vllm
+        return facts.serves_without_vllm and "inference" in condition.words and _WITHOUT_VLLM in group
     if answer is not None:
         return answer
     if isinstance(condition, IsOneOf) and condition.path == "workload.task" and _WITHOUT_A_JOB.issuperset(condition.words):

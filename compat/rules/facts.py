@@ -60,6 +60,8 @@ WITHOUT_TRL = "without-trl"
 """The feature of a job that a tool runs without even importing trl's trainers."""
 WITHOUT_TRAINER = "without-trainer"
 """The feature of a job that a tool runs with a loop of its own instead of transformers' Trainer, from which trl's derive."""
+_SGLANG_ALONE = key_of("0.4.4.post3")
+"""The first SGLang that starts without importing vLLM."""
 LOCAL_PATHS = ("/", "./", "../", "~")
 """How the name of a model starts that is a folder and not a repository of the Hub."""
 QUANTIZED_CHECKPOINT = "quantized-checkpoint"
@@ -236,6 +238,15 @@ class Facts:
     def generates_with_vllm(self) -> bool:
         """Whether vLLM is known to run the model, loaded by itself: unsloth loads it first, also for vLLM."""
         return self.feature("vllm") is True and self.feature("unsloth") is False
+
+    @property
+    def serves_without_vllm(self) -> bool:
+        """Whether the job is known to be the server of another engine, and not of an SGLang that imports parts of vLLM."""
+        if self.value("workload.task") != "serve" or "vllm" not in (self.workload.features_absent or ()):
+            return False
+        found = self.package("sglang")
+        versions = [copy.version for copy in found if copy.version] if isinstance(found, list) else []
+        return all(key_of(version) >= _SGLANG_ALONE for version in versions)
 
     @property
     def _features(self) -> dict[str, bool]:

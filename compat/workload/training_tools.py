@@ -173,6 +173,7 @@ def sglang_server(reading: Reading, words: Sequence[str]) -> None:
     options, _ = parse_words(arguments)
     known = {_SHORT.get(name, name): value for name, value in options}
     _serves(reading, known, known.get("model_path", known.get("model")))
+    reading.draft.off("vllm", COMMAND)
     _features_of(reading, known, _CHOSEN_OF_SGLANG)
     reading.draft.feature("no-custom-all-reduce", parse_switch(known.get("disable_custom_all_reduce", False)), COMMAND)
     reading.draft.feature("sglang-p2p-check", parse_switch(known.get("enable_p2p_check", False)), COMMAND)
@@ -185,12 +186,14 @@ def lmdeploy(reading: Reading, words: Sequence[str]) -> None:
         return
     options, others = parse_words(words[2:])
     _serves(reading, {_SHORT.get(name, name): value for name, value in options}, others[0] if others else None)
+    reading.draft.off("vllm", COMMAND)
 
 
 def llama_cpp_server(reading: Reading, words: Sequence[str]) -> None:
     """``python -m llama_cpp.server``, whose ``--model`` is a file, of a repository if it names one."""
     known = dict(parse_words(words)[0])
     _serves(reading, known, known.get("hf_model_repo_id", known.get("model")))
+    reading.draft.off("vllm", COMMAND)
 
 
 def _serves(reading: Reading, known: Mapping[str, object], model: object) -> None:

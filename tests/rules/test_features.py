@@ -96,6 +96,29 @@ def test_an_exemption_asks_for_a_feature_to_be_off(workload: dict[str, object], 
 
 
 @pytest.mark.parametrize(
+    ("sglang", "workload", "verdict"),
+    [
+        ("0.5.9", {"task": "serve", "features_absent": ["vllm"]}, "clear"),
+        ("0.5.9", {"task": "serve"}, "hit"),
+        # imports parts of vLLM
+        ("0.4.4", {"task": "serve", "features_absent": ["vllm"]}, "hit"),
+        ("0.5.9", {"task": "serve", "features": ["vllm"]}, "hit"),
+    ],
+)
+def test_the_server_of_another_engine_is_exempt_where_scripts_without_vllm_are(
+    sglang: str, workload: dict[str, object], verdict: str
+) -> None:
+    rule = rule_of({
+        "id": "r", "title": "t", "severity": "error", "effect": "crash", "confidence": "reported", "why": "w",
+        "packages": {"vllm": "*"}, "unless": [{"task": ["inference"], "features_absent": ["vllm"]}], "fix": [{"config": "c"}],
+        "evidence": ["https://example.org"], "example": [{"hit": {"task": "serve"}}, {"clear": {"task": "inference"}}],
+    })  # fmt: skip
+    installed = [{"name": "vllm", "version": "0.9.0"}, {"name": "sglang", "version": sglang}]
+    document = {"distributions": installed, "workload": workload}
+    assert verdict_of(rule, Facts(parse_described(document, "x")[0])).word == verdict
+
+
+@pytest.mark.parametrize(
     ("model", "expected"),
     [("/models/Qwen3-8B", True), ("./out/checkpoint-10", True), ("~/models/x", True), ("Qwen/Qwen3-8B", False), (None, None)],
 )

@@ -158,6 +158,14 @@ def test_whether_sglang_tests_peer_to_peer_access(tmp_path: Path) -> None:
     assert "sglang-p2p-check" in (read(line, tmp_path).workload.features_absent or ())
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["python -m sglang.launch_server --model-path Q", "lmdeploy serve api_server Q", "python -m llama_cpp.server --model Q"],
+)
+def test_the_server_of_another_engine_does_not_use_vllm(line: str, tmp_path: Path) -> None:
+    assert "vllm" in (read(line, tmp_path).workload.features_absent or ())
+
+
 def test_how_sglang_moves_its_cache(tmp_path: Path) -> None:
     line = "python -m sglang.launch_server --model-path Q --disaggregation-mode decode"
     assert "sglang-nixl" in (read(f"{line} --disaggregation-transfer-backend nixl", tmp_path).workload.features or ())
