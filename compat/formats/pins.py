@@ -24,7 +24,7 @@ _PIN = re.compile(
     r" ?={2,3} ?v?(?P<version>\d{1,9}(?:\.\d{1,9}){1,5}[\w.+!-]{0,60})(?![\w.+!-]*\*)"
 )
 _SAYS = re.compile(
-    r"[\s@-]*(?:(?:echo|printf|print|info|error|warn\w*|log|die|LABEL|MAINTAINER|HEALTHCHECK)\b|"
+    r"[\s@-]*(?:(?:echo|printf|print|info|error|warn\w*|log|die|LABEL|MAINTAINER)\b|"
     r"[\"']?(?:name|description|label|title|summary|message|displayName)[\"']?\s*[:=]|#|//|::)"
 )
 """Lines that say something: a pin in them is installed by nothing, unless the text goes into a file or a pipe."""

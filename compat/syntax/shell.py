@@ -46,7 +46,7 @@ class SimpleCommand:
     Parentheses count as reserved words, except those of a function definition, which is left out with its name. The
     operator of a new line is "\\\\n". There are no words if only reserved words are between two operators. ``outputs``
     are the files that standard output is written to, each with whether it is appended; ``documents`` the here-documents
-    and here-strings.
+    and here-strings; ``source`` is the file that standard input is read from.
     """
 
     operator: str
@@ -54,6 +54,7 @@ class SimpleCommand:
     words: tuple[Word, ...]
     outputs: tuple[tuple[Word, bool], ...] = ()
     documents: tuple[str, ...] = ()
+    source: Word | None = None
 
 
 class _Dialect:
@@ -270,6 +271,7 @@ class _Lexer:
         self._keywords: list[str] = []
         self._words: list[Word] = []
         self._outputs: list[tuple[Word, bool]] = []
+        self._source: Word | None = None
         self._strings: list[str] = []
         """The here-strings of the current command."""
         self._documents: list[tuple[str, bool, int]] = []
@@ -312,8 +314,9 @@ class _Lexer:
         if self._words or self._keywords:
             outputs = tuple(self._outputs)
             strings = tuple(self._strings)
-            self._found.append(SimpleCommand(self._operator, tuple(self._keywords), tuple(self._words), outputs, strings))
-            self._keywords, self._words, self._outputs, self._strings = [], [], [], []
+            keywords, words = tuple(self._keywords), tuple(self._words)
+            self._found.append(SimpleCommand(self._operator, keywords, words, outputs, strings, self._source))
+            self._keywords, self._words, self._outputs, self._strings, self._source = [], [], [], [], None
         elif operator in ("\n", "&") and self._operator in ("&&", "||", "|", ";;"):
             return  # the command is on the next line; ";;&" and "|&"
         self._operator = operator
@@ -344,7 +347,7 @@ class _Lexer:
     def _not_closed(self) -> None:
         """Skip the current line, which a shell refuses as a whole."""
         del self._found[self._before_line :]
-        self._keywords, self._words, self._outputs, self._operator = [], [], [], ""
+        self._keywords, self._words, self._outputs, self._operator, self._source = [], [], [], "", None
         self._tries -= 1
         start = self._text.rfind("\n", 0, self._at) + 1
         self._at = self._end_of_line() if self._tries > 0 else len(self._text)
@@ -391,6 +394,8 @@ class _Lexer:
                 self._strings.append(f"{target.value}\n")
             elif target is not None and sign[1] in (">", ">>", ">|", "&>") and descriptor in ("", "1"):
                 self._outputs.append((target, sign[1] == ">>"))
+            elif target is not None and sign[1] == "<" and descriptor in ("", "0"):
+                self._source = target
 
     def _scanned(self) -> Word | None:
         """Return the word at the current position; ``None`` if it is not closed."""

@@ -150,7 +150,8 @@ class ShellCommand:
     ``appended`` are those of which it is only the end, ``made`` files that it writes something unknown into, ``copied`` the
     file that it copies, and the copy.
     ``open_ended``: it also has words that are only known at run time (``"$@"``). ``piped_from`` is the program before it in a
-    pipe. ``computed`` are the variables that the script has set to something unknown.
+    pipe, ``source`` the file that its standard input is (``< FILE``, ``cat FILE |``). ``computed`` are the variables that the
+    script has set to something unknown.
     """
 
     def __init__(self, words: list[str], variables: dict[str, str], exported: dict[str, str], directory: str | None) -> None:
@@ -165,6 +166,7 @@ class ShellCommand:
         self.copied: tuple[str, str] | None = None
         self.open_ended = False
         self.piped_from: str | None = None
+        self.source: str | None = None
         self.computed: Collection[str] = ()
 
 
@@ -219,6 +221,8 @@ class ShellReader:
         """What the previous command printed."""
         self._previous = ""
         """The program of the previous command."""
+        self._shown: str | None = None
+        """The file that the previous command printed."""
         self._files: dict[str, str] = {}
         self._begun: set[str] = set()
         """Files that a command writes from their beginning."""
@@ -253,7 +257,9 @@ class ShellReader:
         found.open_ended = not self._arguments and any(word.value in _ALL_ARGUMENTS for word in command.words)
         found.computed = self.computed
         found.piped_from = self._previous if command.operator == "|" else None
+        found.source = "".join(self._filled([command.source])) if command.source else self._shown if found.piped_from else None
         self._previous = words[0].rpartition("/")[2]
+        self._shown = words[1] if self._previous == "cat" and len(words) == 2 else None
         return found
 
     def _sets(self, words: Sequence[str], *, certain: bool) -> bool:

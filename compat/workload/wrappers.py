@@ -253,6 +253,9 @@ def shell_call(words: Sequence[str]) -> ShellCall | None:
         is_short = is_option and word[1] != "-"
         if word == "--command" or (is_short and "c" in word):
             return ShellCall("".join(words[at + 1 : at + 2]), None, tuple(words[at + 3 :]))
+        if word in ("-", "--") and name in SHELLS:  # the end of the options
+            rest = words[at + 1 :]
+            return ShellCall(None, rest[0], tuple(rest[1:])) if rest and not from_input else ShellCall()
         if not is_option and name in SHELLS:  # the others take operands first: su USER -c TEXT
             return ShellCall() if from_input else ShellCall(None, word, tuple(words[at + 1 :]))
         from_input = from_input or word == "-s"
@@ -281,6 +284,18 @@ def reads_script(words: Sequence[str]) -> bool:
     except InputError:
         return False
     return bool(rest) and program_name(rest[0]) in SHELLS and shell_call(rest) == ShellCall()
+
+
+def with_input_named(words: Sequence[str], source: str | None) -> list[str]:
+    """Return the words of a command; a shell or Python that reads its program from the file on its standard input names it."""
+    if source is None or "$" in source or "`" in source or source.startswith("/dev/"):
+        return list(words)
+    try:
+        rest = unwrapped(words, {})
+    except InputError:
+        return list(words)
+    reads = reads_script(rest) or (bool(rest) and is_python(program_name(rest[0])) and rest[1:] in ([], ["-"]))
+    return [rest[0], source] if reads else list(words)
 
 
 def shell_script(words: Sequence[str]) -> str | None:

@@ -69,6 +69,7 @@ def test_shell_text_that_computes_what_it_installs(name: str, text: str, tmp_pat
         ". ./other.sh\n", "bash other.sh\n", "./other.sh\n", f"cat > i.sh <<E\npip install {BAD}\nE\nbash i.sh\n",
         "make -f other.mk install\n", "make -C . -f other.mk\n", f"bash <<< 'pip install {BAD}'\n", "sbatch other.sh\n", "uv run train.py\n",
         "pipx run train.py\n", "cp r.txt q.txt\npip install -r q.txt\n", "cp r.txt p.txt && mv p.txt q.txt; pip install -r q.txt\n",
+        "bash < other.sh\n", "sh -s < other.sh\n", "cat other.sh | bash\n", "cat other.sh | sudo -E sh -\n", "cat < other.sh >/dev/null; sh -x <other.sh\n",
         "PIP_REQUIREMENT=r.txt pip install\n", "pip install --requirem r.txt\n", "cd lib && python setup.py develop\n",
         f"uv run --with {BAD.split()[0]} --with {BAD.split()[1]} python hint.py\n",
         ": ${V:=4.51.3}\npip install transformers==$V huggingface-hub==0.20.0\n", "pixi global install transformers=4.51.3 --with huggingface_hub=0.20.0\n",
@@ -97,6 +98,8 @@ def test_programs_that_install_in_ways_that_are_not_read(text: str, tmp_path: Pa
     [
         "curl -sSL https://files.example/i.sh | bash\n", "wget -qO- https://files.example/i.sh | sh -s -- --yes\n",
         "bash <(curl -s https://files.example/i.sh)\n", 'sh -c "$(curl -fsSL https://files.example/i.sh)"\n',
+        "echo aW5zdGFsbA== | base64 -d | sh\n", 'eval "$(base64 -d x)"\n', "sh -c `rev x`\n", 'bash -c "$(gunzip -c i.sh.gz)"\n', "xxd -r -p x | sh -s --\n",
+        "curl -fsSL https://files.example/i.sh | sudo -E bash -\n", "tr a-z n-za-m < x | bash -\n", "$(base64 -d x)\n",
         "pipx inject tool torch\n", "source missing-install.sh\n",
         "pip $COMMAND torch\n", "conda-lock install\n",
     ],
@@ -113,7 +116,8 @@ def test_what_something_else_installs_is_a_note(
 
 
 @pytest.mark.parametrize(
-    "text", ["python hint.py\n", "make\n", "echo | bash\n", "source venv/bin/activate\n", ". ~/.bashrc\n", "git commit -m 'pip install x'\n", "exec bash\n"]
+    "text", ["python hint.py\n", "make\n", "echo | bash\n", "source venv/bin/activate\n", ". ~/.bashrc\n", 'eval "$(ssh-agent -s)"\n', 'eval "$(/c/bin/conda shell.bash hook 2> /dev/null)"\n', "source <(kubectl completion bash)\n",
+     "cat r.txt | sort\n", "python hint.py < r.txt\n", "sed s/a/b/ r.txt | docker run -i x sh\n", "git commit -m 'pip install x'\n", "exec bash\n"]
 )  # fmt: skip
 def test_other_commands_leave_no_remark(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert checked(tmp_path, "run.sh", text, "--strict") == 0
@@ -124,6 +128,10 @@ def test_other_commands_leave_no_remark(text: str, tmp_path: Path, capsys: pytes
     ("name", "text"),
     [
         ("run.sh", "V=4.38\nprintf -v V 4.51.3\npip install transformers==$V huggingface-hub==0.20.0\n"),
+        ("run.sh", "echo $COMMAND | sh\n"), ("run.sh", 'sh <<< "$COMMAND"\n'), ("run.sh", "bash < $SCRIPT\n"),
+        ("Dockerfile", f"{IMAGE}ADD https://files.example/i.sh /i\nRUN sh /i\n"), ("Dockerfile", f"{IMAGE}RUN wget https://files.example/i.sh; sh i.sh\n"),
+        ("Dockerfile", f"{IMAGE}RUN curl -o /i.sh https://files.example/a\nRUN chmod +x /i.sh && /i.sh\n"),
+        ("Dockerfile", f"{IMAGE}COPY other.sh /e\nCMD sh /e\n"), ("Dockerfile", f"{IMAGE}COPY other.sh /e.sh\nENTRYPOINT exec /e.sh\n"),
         ("run.sh", "pip install torch==$V\n"), ("run.sh", "conda install pytorch=$V\n"),
         ("run.sh", "pip install $PACKAGES\n"), ("run.sh", "pip install dist/*.whl\n"), ("run.sh", "pip install -r $REQUIREMENTS\n"),
         ("Dockerfile", f"{IMAGE}ARG MORE\nRUN pip install $MORE\n"), ("ci.yml", f"{STEPS}    - run: pip install ${{{{ matrix.d }}}}\n"),

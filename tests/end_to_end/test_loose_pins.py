@@ -42,6 +42,7 @@ def checked(name: str, text: str) -> int:
         ("run.sh", f"pipx install {PINS[1]} --preinstall {PINS[0]}\n"), ("run.sh", f"uv add --script t.py {BAD}\n"),
         ("Dockerfile", f"FROM python:3.11\nRUN pip install --target /opt/d {BAD}\n"),
         ("Dockerfile", f"FROM python:3.11\nRUN python -c \"import pip._internal as p; p.main(['install', '{PINS[0]}'])\"\n"),
+        ("Dockerfile", f"FROM python:3.11\nHEALTHCHECK --interval=9s CMD pip install {BAD}\n"),
         ("ci.yml", f"{STEPS}    - uses: a/install@v1\n      with:\n        packages: {BAD}\n"),
         ("ci.yml", f"on: push\njobs:\n  a:\n    uses: ./.github/workflows/b.yml\n    with:\n      deps: {BAD}\n"),
         (".gitlab-ci.yml", f"a:\n  script: [pip install torch]\n  after_script: [pip install {BAD}]\n"),

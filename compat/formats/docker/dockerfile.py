@@ -196,6 +196,7 @@ class _Reader:
         if stage.system == "scratch" and any("://" in source and ".git" in source for source in sources):
             # FROM scratch with the repository itself is a placeholder for a build context
             stage.files.copies.append(Copied((".",), place))
+        stage.download([*(source for source in sources if "://" in source), place])
         here = tuple(_in_context(source) for source in sources if "://" not in source)
         if here:
             self.context.add_sources(here)

@@ -24,7 +24,14 @@ from compat.formats.installs.command import install_of, with_inline
 from compat.formats.installs.files import InstallFiles, Opened
 from compat.formats.installs.shell import ShellSteps
 from compat.formats.installs.steps import Installs
-from compat.formats.installs.unread import is_shell_script, made_commands, mentions_install, unread_install
+from compat.formats.installs.unread import (
+    DOWNLOADERS,
+    is_shell_script,
+    made_commands,
+    mentions_install,
+    started_script,
+    unread_install,
+)
 from compat.formats.installs.words import AT_RUN_TIME, COMPILED_AT_INSTALL, IMAGE_CONSTRAINT, Command, Line
 from compat.formats.listing import Branch, Entry
 from compat.formats.pins import pins_of
@@ -33,7 +40,15 @@ from compat.model import EMPTY, Distribution, Environment, normalized
 from compat.records import replace
 from compat.syntax.parameters import name_end, reference
 from compat.syntax.shell_commands import ShellCommand, commands_of
-from compat.workload.wrappers import SHELLS, handed_to_shell, program_name, shell_call, shell_script, unwrapped
+from compat.workload.wrappers import (
+    SHELLS,
+    handed_to_shell,
+    program_name,
+    shell_call,
+    shell_script,
+    unwrapped,
+    with_input_named,
+)
 
 _WIDEST = 1 << 13
 """Maximum length after substitution; longer values are unknown (``ENV A=$A$A`` doubles with every line)."""
@@ -191,6 +206,8 @@ class Stage:
         """What is noted with distributions that it compiles for CUDA: ``no_compiler`` if neither its base image nor what its
         commands install can, ``compiler`` if the base image alone can; "" if that is unknown."""
         self.has_installed: bool = parent is not None and parent.has_installed
+        self.downloaded: set[str] = set() if parent is None else set(parent.downloaded)
+        """The names of downloaded files, without their folders."""
 
     def start(self, image: str) -> None:
         """Start from the stack implied by a base image."""
@@ -227,6 +244,12 @@ class Stage:
             self.arguments[name] = value
         elif default is not None:
             self.arguments.pop(name, None)
+
+    def download(self, words: Sequence[str]) -> None:
+        """Remember the names of files that a command or ``ADD`` with these words downloads, but for conda's installers."""
+        names = {posixpath.basename(word.partition("?")[0]) for word in words}
+        if "://" in "".join(words):
+            self.downloaded |= {name for name in names if not any(word in name.lower() for word in ("conda", "forge", "mamba"))}
 
     def note(self, line: int, text: str) -> None:
         self.files.note(f"{self.path}:{line}", text)
@@ -297,19 +320,22 @@ class Run:
     def read_start(self, words: Sequence[str]) -> None:
         """Apply what the command of the container installs when it starts; a script of the project is only named."""
         text = handed_to_shell(words)
+        known = self.stage.known()
         if text is not None and mentions_install(text):
-            known = self.stage.known()
             self._apply_all(commands_of(text, (), known), known)
-        elif text is None and words:
+            return
+        for started in [list(words)] if text is None else (each.words for each in commands_of(text, (), known)):
+            started = unwrapped(started, {})
+            name = started_script(started) or "".join(started[:1])
             try:
-                script = self.stage.files.find(words[0], None).content
+                script = self.stage.files.find(name, None).content.decode("utf-8", "replace")
             except NotRead:
-                return
-            text = script.decode("utf-8", "replace")
-            if is_shell_script(text) and mentions_install(text):
+                continue
+            is_shell = name != started[0] or name.endswith(".sh") or is_shell_script(script)
+            if is_shell and mentions_install(script):
                 where = f"{self.stage.path}:{self.instruction.line}"
-                self.stage.files.not_here(where, f"what {words[0]} installs when the container starts was not read")
-                self.stage.files.loose += pins_of(words[0], text)
+                self.stage.files.not_here(where, f"what {name} installs when the container starts was not read")
+                self.stage.files.loose += pins_of(name, script)
 
     def _apply_all(self, commands: Iterable[ShellCommand], known: Mapping[str, str]) -> None:
         for each in commands:
@@ -319,6 +345,8 @@ class Run:
     def _apply(self, command: ShellCommand) -> None:
         for name, written in command.written.items():
             self._write(self.stage.files.place(name, command.directory), written, appended=name in command.appended)
+        if program_name(command.words[0]) in DOWNLOADERS:
+            self.stage.download(command.words[1:])
         if command.copied is not None:
             self.stage.files.copy(*(self.stage.files.place(name, command.directory) for name in command.copied))
         self.stage.files.made.update(self.stage.files.place(name, command.directory) for name in command.made)
@@ -399,7 +427,7 @@ class Run:
         try:
             opened = self.stage.files.find(script, command.directory)
         except Missing:
-            if "install" in script:
+            if "install" in script or posixpath.basename(script) in self.stage.downloaded:
                 self.stage.files.not_here(f"{self.stage.path}:{line}", f"what {script} installs was not read")
             return
         except NotRead as reason:
@@ -445,8 +473,9 @@ def _created_environment(words: Sequence[str]) -> str | None:
 def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: int) -> Iterator[ShellCommand]:
     """Yield a command, or those it passes to a shell (``bash -c``), with all the variables that each sees."""
     variables = {**known, **command.exported}
+    words = with_input_named(command.words, command.source)
     try:
-        rest = unwrapped(command.words, variables)
+        rest = unwrapped(words, variables)
     except InputError:
         return
     call = shell_call(rest) if rest and program_name(rest[0]) in SHELLS else None
@@ -456,9 +485,9 @@ def _unwrapped_commands(command: ShellCommand, known: Mapping[str, str], depth: 
             inner.directory = inner.directory or command.directory
             yield from _unwrapped_commands(inner, variables, depth + 1)
         return
-    found = ShellCommand(command.words, variables, {}, command.directory)
+    found = ShellCommand(words, variables, {}, command.directory)
     found.taken, found.written, found.appended = command.taken, command.written, command.appended
-    found.made, found.copied = command.made, command.copied
+    found.made, found.copied, found.source = command.made, command.copied, command.source
     found.open_ended, found.computed, found.piped_from = command.open_ended, command.computed, command.piped_from
     yield found
 

@@ -20,7 +20,7 @@ from compat.model import EMPTY
 from compat.records import replace
 from compat.syntax.shell import SimpleCommand, simple_commands, substituted
 from compat.syntax.shell_commands import LONGEST, ShellCommand, ShellReader, unrolled
-from compat.workload.wrappers import handed_to_shell, reads_script
+from compat.workload.wrappers import handed_to_shell, reads_script, with_input_named
 
 _TESTS = ("[", "[[", "test", "command", "which", "grep", "type", "hash")
 _WIDEST = 1 << 14
@@ -153,6 +153,7 @@ class ShellSteps:
         if found is None:
             return
         line = lines[0][0]
+        found.words = with_input_named(found.words, found.source)
         self._write(found, command, line)
         install = with_inline(found.words, install_of(found.words, {**self._given, **found.exported}))
         if install is not None:

@@ -13,6 +13,7 @@ from compat.formats.installs.runners import Opener, started_files
 from compat.formats.installs.words import is_unresolved
 from compat.formats.listing import Entry
 from compat.records import record
+from compat.redact import excerpt
 from compat.syntax.makefile import MakeText
 from compat.syntax.shell_commands import ShellCommand
 from compat.workload.wrappers import ELSEWHERE, SHELLS, is_python, program_name, reads_script, shell_script, unwrapped
@@ -35,7 +36,7 @@ _IN_PYTHON = re.compile(
 )
 """A call in Python code that starts an installer; the same words in a message are none."""
 _LOADED = re.compile(r"(?:\$\(|<\(|`)\s*(?:curl|wget)\s")
-_DOWNLOADERS = ("curl", "wget")
+DOWNLOADERS = ("curl", "wget")
 
 
 def mentions_install(text: str) -> bool:
@@ -73,7 +74,7 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
         return Unread("what pipx installs into an environment of its own was not read", elsewhere=True)
     if _LOADED.match(rest[0]):
         return Unread("what a downloaded script installs was not read", elsewhere=True)
-    if (text := _computed_text(name, rest)) is not None:
+    if (text := _computed_text(name, rest, command.taken)) is not None:
         return Unread(text, elsewhere=True)
     found = any(_installs(rest[at + 1 : at + 7]) for at, word in enumerate(rest) if at and _is_installer(word))
     if name == "alias" and any(_is_installer((word.partition("=")[2].split() or [""])[0]) for word in rest[1:]):
@@ -81,8 +82,8 @@ def unread_install(command: ShellCommand, opened: Opener) -> Unread | None:
     is_pip = is_unresolved(name) and rest[1:2] == ["install"] and "pip" in name.lower()
     if is_pip or found or ((name in _RUNS_TEXT or is_python(name) or name.startswith("((")) and _has_text(rest, command.taken)):
         return Unread(f"what {name} installs was not read")
-    if _downloads_script(name, rest, command):
-        return Unread(f"what the script that {name} downloads installs was not read", elsewhere=True)
+    if (text := _unknown_script(name, rest, command)) is not None:
+        return Unread(text, elsewhere=True)
     if name in ("run-parts", *SHELLS, "source", ".") and any("*" in word or name == "run-parts" for word in rest[1:]):
         scripts = next(word for word in rest[1:] if "*" in word or name == "run-parts")
         if not scripts.startswith(("/", "~", "-")):
@@ -96,6 +97,11 @@ _TEST_RUNNERS = ("nox", "tox")
 _INSTALLING = re.compile(r"(?:^|[-_])(?:install|deps|dependencies|requirements|setup|bootstrap|venv)(?:[-_]|$)")
 """The goals of a Makefile that install packages, by their names."""
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+_SUBSTITUTION = re.compile(r"\$\(.*\)|`[^`]*`", re.DOTALL)
+_SETTING_UP = re.compile(
+    r"\b(?:hook|init|\w*env|activat\w+|agent|login|exports?|dircolors|lesspipe|\w*argcomplete|completions?|modulecmd|getopt|bash)\b"
+)
+"""Words of commands whose output sets up a shell (``eval "$(conda shell.bash hook)"``)."""
 
 
 def _of_goals(name: str, words: Sequence[str], command: ShellCommand) -> Unread | None:
@@ -110,13 +116,19 @@ def _of_goals(name: str, words: Sequence[str], command: ShellCommand) -> Unread 
     return None
 
 
-def _computed_text(name: str, words: Sequence[str]) -> str | None:
-    """Return what is not read of a shell that runs the text in a variable."""
+def _computed_text(name: str, words: Sequence[str], taken: str | None) -> str | None:
+    """Return what is not read of a shell that runs the text in a variable, or that another command prints."""
     text = words[-1] if len(words) == 1 or (name == "eval" and len(words) == 2) else None
     if name in SHELLS:
-        text = next((after for word, after in pairwise(words) if word.startswith("-") and word.endswith("c")), None)
-    found = text is not None and _VARIABLE.fullmatch(text) and not text.strip("${}").isdecimal()
-    return f"what the text in {text} installs was not read: it is only known at run time" if found else None
+        options = (after for word, after in pairwise(words) if word.startswith("-") and word.endswith("c"))
+        text = next(options, taken.strip() if taken and reads_script(words) else None)
+    if text is None or text.strip("${}").isdecimal():
+        return None
+    if _VARIABLE.fullmatch(text):
+        return f"what the text in {text} installs was not read: it is only known at run time"
+    if _SUBSTITUTION.fullmatch(text) and not _SETTING_UP.search(text):
+        return f"what the text that {excerpt(text, 60)} prints installs was not read"
+    return None
 
 
 def _of_started(command: ShellCommand, opened: Opener) -> Unread | None:
@@ -147,14 +159,19 @@ def _has_text(words: Sequence[str], taken: str | None) -> bool:
     return any(mentions_install(text) or installs_from_code(text) for text in texts)
 
 
-def _downloads_script(name: str, words: Sequence[str], command: ShellCommand) -> bool:
-    """Whether a command runs a script that is downloaded: ``curl … | sh``, ``bash -c "$(curl …)"``, ``source <(curl …)``."""
+def _unknown_script(name: str, words: Sequence[str], command: ShellCommand) -> str | None:
+    """Return what is not read of a script that is downloaded (``curl … | sh``, ``bash -c "$(curl …)"``, ``source <(curl …)``),
+    or that another program prints (``base64 -d x | sh``).
+    """
     if name not in (*SHELLS, "source", ".") and not is_python(name):
-        return False
-    if any(_LOADED.match(word) for word in words[1:]):
-        return True
-    from_input = reads_script(words) or (is_python(name) and not [word for word in words[1:] if word != "-"])
-    return from_input and command.taken is None and command.piped_from in _DOWNLOADERS
+        return None
+    from_shell = reads_script(words)
+    from_input = command.taken is None and (from_shell or (is_python(name) and not [word for word in words[1:] if word != "-"]))
+    if any(_LOADED.match(word) for word in words[1:]) or (from_input and command.piped_from in DOWNLOADERS):
+        return f"what the script that {name} downloads installs was not read"
+    if from_input and from_shell and (command.piped_from or command.source):
+        return f"what the text on the standard input of {name} installs was not read"
+    return None
 
 
 def _is_missing(name: str, command: ShellCommand, opened: Opener) -> bool:
