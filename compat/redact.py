@@ -32,7 +32,7 @@ _SIGNS = (
     "7z ", "anaconda -t", "http-basic.", "pwd=", "-api", " publish", "--from-literal", "/hook/", "secrets.", "rpa_",
     "wandb_v1_", "pcsk_", "fw_", "jina_", "sntrys_", "glc_", "phc_", "figd_", "sbp_", "vck_", "tvly-", "csk-", "pmak-",
     "tskey-", "lsv2_", "dapi", "hvb.", "atatt", "%3d", "cloudsmith.io/", "fury.io/", "packagecloud.io/",
-    "keyring ",
+    "keyring ", "secretstr(", "-creds", "response=",
 )  # fmt: skip
 """In lower case; a text that contains none of them, nor one of ``_WORDS`` as the end of a word, needs no redaction."""
 _WORDS = (
@@ -177,7 +177,7 @@ def _patterns() -> tuple[_Pattern, ...]:
     unsure = r"(?<![\w/-])(?:token|secret|key|pat|passwd|pass|pwd|jwt|_?auth|credentials?)"
     named = rf"[\w.:-]{{0,40}}?(?:token|passw(?:or)?d|passphrase|secret|(?:{whose})[_-]?key)"
     mixed = r"(?=[\w-]{0,40}\d)(?=[\w-]{0,40}[A-Z])(?=[\w-]{0,40}[a-z])[\w-]{20,400}"  # commit hashes have no capitals
-    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20}|!\w{1,20}\s{1,3})?"
+    assigned = r"(?:\\?['\"])?\]?\s{0,3}(?:[:+?]?=>?|:|->)\s{0,3}(?:[|>][+-]?\s{1,20}|!{1,2}\w{1,20}\s{1,3})?"
     opened = rf"{assigned}(?:\\?['\"])?"
     gap = r"(?:=|(?:\s|\\\r?\n){1,40})"
     # "$NAME", "${NAME}", "$(command)", "{{ template }}", "{format}", "<placeholder>" and "[MASK]" are no values
@@ -186,7 +186,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         r"|<[^<>'\"\n]{0,80}>|\[[^\]'\"\n]{0,80}\]|(?:None|null|[Tt]rue|[Ff]alse)(?=\\?['\"])"
     )
     about = r"(?!(?:is|was|are|must|not|has|needs|requires?|or|and|with|for|from|of|in)\s)"  # --token is missing
-    code = r"(?!None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
+    code = r"(?!SecretStr\(|None\b|null\b|[Tt]rue\b|[Ff]alse\b|str\b|Optional\b|os\.|self\.|args\.)"
     value = rf"{code}(?![$'\"{{\[(<])[^\s'\"\\;&,{{}}]{{4,4000}}"
     jumbled = r"(?=\w{0,60}\d[A-Za-z]{1,20}\d)(?=\w{0,60}[A-Z])(?=\w{0,60}[a-z])[\w~+/=-]{12,4000}"  # Qwen2ForCausalLM is not
     random = r"(?=[A-Za-z_~+/=-]{0,80}\d)(?=[\d_~+/=-]{0,80}[A-Za-z])[\w~+/=-]{10,4000}(?![\w.(\[~+/=-])"
@@ -200,7 +200,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         quoted = r"(\\?)(['\"])(?:(?!\2\3)(?:\\.|[^\\\n])){4,4000}(?=\2\3)"
         return (
             sign,
-            rf"({before})(?!\\?['\"](?:{reference}))(?:{quoted}|(\\?['\"])?{bare})",
+            rf"({before}(?:\$(?=['\"]))?)(?!\\?['\"](?:{reference}))(?:{quoted}|(\\?['\"])?{bare})",
             flags,
             rf"\g<1>\g<2>\g<3>\g<4>{HIDDEN}",
         )
@@ -238,6 +238,10 @@ def _patterns() -> tuple[_Pattern, ...]:
         ),
         given("", rf"{variable}{assigned}", value),
         given("", rf"{sure}{assigned}", value, ignored),
+        # NAME="${NAME:-value}", PASS=value
+        after(":-", rf"(?:{variable}|(?i:{sure})){assigned}['\"]?\$\{{\w{{1,60}}:-", r"(?!\$)[^\s'\"{}]{4,400}"),
+        given("pass=", r"\b(?:SSH|DB)?PASS=", r"(?![$'\"])(?=[\d_.:/+-]{0,60}[A-Za-z])[^\s'\"\\;&]{4,400}"),
+        given("secretstr(", r"\bSecretStr\(\s{0,9}(?=['\"])", r"(?!)"),
         given("env", rf"(?i:\benv)\s{{1,9}}{variable}\s{{1,9}}", value),
         after("", rf"{unsure}{opened}", random),
         # ms_token: …, dbPassword=…, POETRY_PYPI_TOKEN_NAME=…, save_token("…")
@@ -250,8 +254,9 @@ def _patterns() -> tuple[_Pattern, ...]:
         after("", rf"\b_?(?:{sure}|authtoken)(?:['\"],\s{{0,3}}['\"]|\s{{1,20}}['\"]?)", random, ignored),
         # {name: HF_TOKEN, value: …}, also on two lines and in a diff
         given(
-            "name",
-            rf"\bname['\"]?\s{{0,3}}:\s{{0,3}}['\"]?{variable}['\"]?\s{{0,3}},?[\s+-]{{0,60}}['\"]?value['\"]?"
+            "value",
+            rf"\b(?i:name|key)['\"]?\s{{0,3}}:\s{{0,3}}['\"]?{variable}['\"]?\s{{0,3}},?[\s+-]{{0,60}}"
+            rf"(?:(?:[E>|#]|\[\w{{1,20}}\]:)\s{{1,20}})?['\"]?(?i:value)['\"]?"
             r"\s{0,3}:\s{0,3}",
             value,
         ),
@@ -261,7 +266,7 @@ def _patterns() -> tuple[_Pattern, ...]:
             r"|(?<![\w-]..)(?<=--)(?:token|key))" + gap,
             rf"{about}(?![$'\"-])[^\s'\"\\;&]{{1,4000}}", ignored,
         ),
-        after("auth", r"--(?:[\w-]{0,40}[_-])?auth(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
+        after("--", r"--(?:[\w-]{0,40}[_-])?(?:auth|creds)(?:=|\s{1,40})['\"]?[^\s:'\"]{1,80}:", r"(?!\$)[^\s'\"]{1,400}"),
         after(
             "wandb login", r"\bwandb login\s{1,40}(?:--\w{1,20}(?:=\S{1,200})?\s{1,40}){0,3}", r"(?![$'\"-])[^\s'\"\\;&]{6,400}"
         ),
@@ -297,7 +302,7 @@ def _patterns() -> tuple[_Pattern, ...]:
         ),
         after(
             "curl",
-            r"\bcurl(?:\s[^\n]{0,300}?)??\s(?:-[uU]|--(?:proxy-)?user[=\s])\s{0,9}['\"]?",
+            r"\bcurl(?:\s[^\n]{0,300}?)??\s(?:-\w{0,9}?[uU]|--(?:proxy-)?user[=\s])\s{0,9}['\"]?",
             r"(?!\$)[^\s:'\"]{1,80}:[^\s'\"]{0,400}",
         ),
         after(
@@ -324,6 +329,7 @@ def _patterns() -> tuple[_Pattern, ...]:
             "auth", r"auth(?:['\"]?\s{0,3}[=:]\s{0,3})?\(\s{0,9}['\"][^'\"\n]{1,100}['\"]\s{0,3},\s{0,9}(?=\\?['\"])", r"(?!)",
             ignored,
         ),
+        after("response=", r"\bdigest\s[^\n]{1,400}?\bresponse=['\"]?", r"[0-9a-f]{16,128}", ignored),
         after("signature", r"(?:\b|access)signature=", r"[\w/+=%-]{16,400}", ignored),
         after("curl", r"\bcurl(?:\s[^\n]{0,300}?)?\s(?:-b|--cookie)\s{1,9}['\"]?[\w.-]{1,60}=", r"[^\s'\"]{4,400}"),
         after("cookie", r"(?:\b|(?<=\\[nrt]))cookie['\"]?\s{0,3}:\s{0,9}['\"]?(?=[\w.-]{1,60}=)", r"[^'\"\n]{6,4000}", ignored),

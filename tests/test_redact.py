@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat import redact
+from compat.output.stream import to_json
 from compat.redact import excerpt, redacted
 from tests.growth import assert_linear
 
@@ -79,6 +80,7 @@ def test_values_that_are_named_like_secrets_are_hidden(before: str, after: str) 
         "l.txt: it is outside (/etc/passwd)", "generate(token=tokens[0])", "key: str", "docker login registry.example", "echo 12.1 | tee cuda_version_a1b2c3d4e5", "num_key_value_heads: 8",
         "cls_key: Qwen2ForCausalLM", "sort_key = Qwen2_5_VLForConditionalGeneration", "pad_token: <|vision_pad|>", "https://host/x?rev=3f2a9c0d1e4b5a69",
         "https://github.com/a/b/issues/new?title=torch2.6.0", "bypass: torch==2.6.0+cu124", "KeyError: 'model.layers.0.mlp.W1a2b3'", "fw_bw_overlap_of_two_steps",
+        "PASS=1234 FAIL=0", 'HF_TOKEN="${HF_TOKEN:-}"', "curl -fsSLo u:x https://host", "metadata: {name: x, value: y}",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_is_kept(text: str) -> None:
@@ -106,13 +108,19 @@ SECRET = "q7Zx91fLm3Wb"
         ("https:\\/\\/host\\/t\\/", "\\/x"), ("https://host.example/conda/t/", "/x"), ("https://dl.cloudsmith.io/", "/org/repo/python/simple/"),
         ("https://packagecloud.io/priv/", "/o/r/simple"), ("https://host/x;jsessionid=", ""), ("--header=Authorization:\\ Bearer\\ ", ""),
         ("keyring set host bob ", ""), ("requests.get(url, auth=('bob', '", "'))"), ('HTTPBasicAuth("bob", "', '")'), ("--password \\\n  ", ""),
+        ("skopeo copy --src-creds bob:", " docker://x"), ("skopeo copy --creds=bob:", " x"), ("curl -sSLu bob:", " https://host"), ("HF_TOKEN=$'", "'"),
+        ('HF_TOKEN="${HF_TOKEN:-', '}"'), ("password: ${X:-", "}"), ("SSHPASS=", " ssh"), ("api_key=SecretStr('", "')"), ("SecretStr(\"", "\")"),
+        ('{"Name": "DB_PASSWORD", "Value": "', '"}'), ('{"key": "HF_TOKEN", "value": "', '"}'), ("E   - name: HF_TOKEN\nE     value: ", ""),
+        ("[rank0]: - name: HF_TOKEN\n[rank0]:   value: ", ""), ("password: !!str ", ""),
         ("SharedAccessSignature=0123456789", ""), ("mysql -u root '-p", "'"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("around", ["", "  0123456789 torch==2.6.0, nothing else\n" * 3000], ids=["alone", "in a long text"])
 def test_a_secret_is_hidden_whatever_it_looks_like(before: str, after: str, around: str) -> None:
-    shown = redacted(f"{around}{before}{SECRET}{after}\n{around}")
+    text = f"{around}{before}{SECRET}{after}\n{around}"
+    shown = redacted(text)
     assert SECRET not in shown
+    assert around or SECRET not in redacted(to_json({"title": [text]}))  # its quotes and line ends are escaped
     assert shown.startswith(around)
     assert shown.endswith(around)
 

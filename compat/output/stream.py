@@ -37,16 +37,30 @@ def emit_json(value: object) -> None:
 
 def to_json(value: object) -> str:
     """Return indented JSON for standard output. JSON is UTF-8: for another output encoding, and for lone surrogates,
-    all non-ASCII characters are escaped.
+    all non-ASCII characters are escaped. Credentials are redacted before quotes and backslashes are escaped, which hides some.
     """
     import json
 
+    value = _redacted(value, {})
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode("utf-8" if is_utf_8() else "ascii")
     except UnicodeEncodeError:
         return json.dumps(value, indent=2)
     return text
+
+
+def _redacted(value: object, known: dict[str, str]) -> object:
+    """Return a JSON value with the texts redacted that :func:`emit` would see escaped."""
+    if isinstance(value, str):
+        if '"' not in value and "\\" not in value and value.isprintable():
+            return value
+        if value not in known:
+            known[value] = redacted(value)
+        return known[value]
+    if isinstance(value, dict):
+        return {key: _redacted(each, known) for key, each in value.items()}
+    return [_redacted(each, known) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 _ORDERS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
