@@ -345,7 +345,7 @@ class Run:
     def _apply(self, command: ShellCommand) -> None:
         for name, written in command.written.items():
             self._write(self.stage.files.place(name, command.directory), written, appended=name in command.appended)
-        if program_name(command.words[0]) in DOWNLOADERS:
+        if command.words and program_name(command.words[0]) in DOWNLOADERS:
             self.stage.download(command.words[1:])
         if command.copied is not None:
             self.stage.files.copy(*(self.stage.files.place(name, command.directory) for name in command.copied))
