@@ -13,7 +13,8 @@ from compat.workload.wrappers import ShellCall, handed_to_shell, reads_script, s
     ("bash -c 'a b' name x y", ShellCall("a b", None, ("x", "y"))), ("bash -lc a", ShellCall("a")), ("sh -ec a", ShellCall("a")),
     ("bash -o pipefail -c a", ShellCall("a")), ("bash -euo pipefail run.sh x", ShellCall(None, "run.sh", ("x",))),
     ("bash --rcfile c run.sh", ShellCall(None, "run.sh")), ("bash --norc run.sh -c a", ShellCall(None, "run.sh", ("-c", "a"))),
-    ("bash", ShellCall()), ("bash -s x", ShellCall()), ("bash -o pipefail", ShellCall()), ("/bin/sh -x -", ShellCall(None, "-")),
+    ("bash", ShellCall()), ("bash -s x", ShellCall()), ("bash -o pipefail", ShellCall()), ("/bin/sh -x -", ShellCall()),
+    ("bash - run.sh", ShellCall(None, "run.sh")), ("sh -s - x", ShellCall()), ("bash -e -- run.sh x", ShellCall(None, "run.sh", ("x",))),
     ("su user -c a", ShellCall("a")), ("runuser -u user --command a", ShellCall("a")), ("python -c a", None), ("", None),
 ])  # fmt: skip
 def test_a_shell_runs_a_text_a_script_or_its_input(command: str, expected: ShellCall | None) -> None:
