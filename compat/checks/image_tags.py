@@ -7,7 +7,7 @@ Nothing is queried: tags are those whose content is known from their name (:mod:
 
 from __future__ import annotations
 
-from compat.checks import builds
+from compat.checks import builds, requirements
 from compat.checks.images import RELEASE
 from compat.checks.models import judge_named
 from compat.checks.torch_build import image_of, own_image_of
@@ -104,7 +104,7 @@ class Trials:
         old = {copy.name: (copy.version, copy.extra.get("cuda")) for copy in self._before.distributions or ()}
         parts = []
         for copy in known_stack(tag).distributions or ():
-            if (copy.version, copy.extra.get("cuda")) != old.get(copy.name):
+            if copy.name != "torchvision" and (copy.version, copy.extra.get("cuda")) != old.get(copy.name):
                 cuda = f" for CUDA {copy.extra['cuda']}" if copy.extra.get("cuda") else ""
                 parts.append(f"{copy.name} {(copy.version or '').partition('+')[0]}{cuda}")
         return f"has {' and '.join(parts)}"
@@ -115,10 +115,11 @@ class Trials:
             environment = self._with(tag)
             names = frozenset(copy.name for copy in known_stack(tag).distributions or ())
             seen = visible(environment)
+            facts = Facts(seen)
             numbers = {number for name in names for number in self._matrix.names.get(name, ())}
             found = [
                 *judge(seen_by_torch(seen), self._matrix, frozenset(self._matrix.rule(number).id for number in numbers)),
-                *builds.judge(Facts(seen)), *judge_named(seen),
+                *builds.judge(facts), *judge_named(seen), *requirements.judge(facts, open_declared(), names),
             ]  # fmt: skip
             self._outcomes[tag] = {each.rule: each.severity for each in found if each.verdict == "hit"}
         return self._outcomes[tag]

@@ -266,7 +266,8 @@ def _single(name: str) -> bool:
 
 
 def _of_default_index(copy: Distribution) -> bool:
-    return copy.source is not None and copy.source.kind == "index" and not index_label(copy)
+    named = index_label(copy) or copy.extra.get("cuda")  # the build of an image, or of uv's --torch-backend
+    return copy.source is not None and copy.source.kind == "index" and not named
 
 
 _FIND_WHEELS = frozenset(("lmdeploy", "onnxruntime-gpu", "transformer-engine-cu12", "transformer-engine-cu13"))

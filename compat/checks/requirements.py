@@ -209,7 +209,8 @@ def _of_metadata(
         if other is None:
             yield _missing(copy, name, specifier)
         else:
-            package = declared.package(copy.name) if copy.name in declared and is_release(copy) else None
+            of_image = copy.source is not None and copy.source.kind == "image"  # whose releases are those of the index
+            package = declared.package(copy.name) if copy.name in declared and (of_image or is_release(copy)) else None
             yield _finding(copy, other, (specifier, ranges or (), None, None), package)
 
 

@@ -423,8 +423,8 @@ def _is_published(name: str, chosen: Mapping[str, Release]) -> bool:
 def _with_findings(problem: Problem, errors: tuple[Finding, ...], matrix: Matrix) -> Problem:
     """The problem with data from its findings: recommended fixes, and packages that no finding gives a reason to change."""
     concerned = {name for each in errors for name in each.packages} | {need.name for need in (*problem.keep, *problem.asked)}
-    if "torch" in concerned:  # a wheel compiled for another torch cannot stay
-        concerned |= {name for name, each in problem.current.items() if is_wheel(each.source)}
+    if "torch" in concerned:  # what is compiled for another torch cannot stay
+        concerned |= {*BESIDE, *(name for name, each in problem.current.items() if is_wheel(each.source))}
     fixed = (name for name, each in problem.current.items() if each.source is not None and name not in concerned)
     told = tuple(recommended(matrix, problem, errors))
     violated = frozenset(frozenset(each.packages) for each in errors if each.origin == "metadata")

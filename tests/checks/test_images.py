@@ -1,5 +1,7 @@
 """What is found about the image a stack is from: its CUDA against the driver and the GPU, and its vendor."""
 
+from pathlib import Path
+
 import pytest
 
 import compat
@@ -102,3 +104,27 @@ def test_what_an_image_compiled_for_the_torch_that_was_replaced(
     copies = tuple(Distribution(name, version, source=Source(kind)) for name, version, kind in listed)
     report = compat.check(Environment(distributions=copies))
     assert ("image-torch-replaced" in {each.rule for each in report.findings}) is found_there
+
+
+def test_another_torch_over_an_image_leaves_its_torchvision(tmp_path: Path) -> None:
+    """transformers imports it where it is there: operator torchvision::nms does not exist."""
+    (tmp_path / "Dockerfile").write_text(f"FROM {DEVEL}\nRUN pip install torch==2.6.0 transformers==4.49.0\n")
+    (tmp_path / "both").write_text(f"FROM {DEVEL}\nRUN pip install torch==2.6.0 torchvision==0.21.0 transformers==4.49.0\n")
+    report = compat.check(tmp_path / "Dockerfile", gpu="A100")
+    (finding,) = (each for each in report.findings if each.severity == "error")
+    assert (finding.rule, finding.verdict) == ("requires-torchvision-torch", "hit")
+    assert (
+        finding.fixes[0].text == "start from pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel, which has torch 2.6.0 for CUDA 12.4"
+    )
+    assert [fix.command for fix in finding.fixes[1:]] == ['pip install "torch==2.5.1"', 'pip install "torchvision==0.21.0"']
+    (tmp_path / "both").rename(tmp_path / "Dockerfile")
+    assert not [each for each in compat.check(tmp_path / "Dockerfile", gpu="A100").findings if each.severity == "error"]
+
+
+def test_a_pin_of_the_release_of_an_image_has_its_cuda(tmp_path: Path) -> None:
+    """torchvision 0.19.0 of the index is for CUDA 12, but the one of this image, for CUDA 11, is kept."""
+    (tmp_path / "Dockerfile").write_text(
+        "FROM pytorch/pytorch:2.4.0-cuda11.8-cudnn9-devel\nRUN pip install torchvision==0.19.0\n"
+    )
+    report = compat.check(tmp_path / "Dockerfile", gpu="A100")
+    assert [each.rule for each in report.findings if each.verdict == "hit" and each.severity != "info"] == []

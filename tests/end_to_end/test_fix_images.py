@@ -323,6 +323,8 @@ def test_the_image_with_the_torch_of_the_plan_takes_its_place(fix: Run, index: I
     index.add("torch", {"2.5.1": release("2024-10-29"), "2.8.0": release("2025-08-06")})
     vllm = (("0.7.2", "2025-02-06", "2.5.1"), ("0.10.2", "2025-09-13", "2.8.0"))
     index.add("vllm", {each: release(day, f"torch=={torch}") for each, day, torch in vllm})
+    vision = {"0.20.1": release("2024-10-29", "torch==2.5.1"), "0.23.0": release("2025-08-06", "torch==2.8.0")}
+    index.add("torchvision", vision)
     text = "FROM pytorch/pytorch:{}-cudnn9-devel\nRUN pip install vllm=={}\n"
     (tmp_path / "Dockerfile").write_text(text.format("2.5.1-cuda12.4", "0.7.2"))
     done = fix("--write", url=index.url, subject=["Dockerfile"], job=("--gpu", "B200"))

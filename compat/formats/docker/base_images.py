@@ -223,16 +223,17 @@ def known_stack(image: str) -> Environment:
         distributions.setdefault(distribution.name, distribution)
     build = next((b for token in tokens if (b := _build(token))), {})
     source = Source("image", {"image": image})
+    copies = [
+        replace(each, source=source, extra=build if each.name in ("torch", "torchvision") else {})
+        for each in distributions.values()
+    ]
+    copies += filter(None, [beside_torch(each, "torchvision") for each in copies])
     return Environment(
         python=_python(name, tokens) or _python_of_torch(name, leading),
         os=system,
         glibc=_GLIBC.get(system_of(image) or ""),
         cuda_toolkit=_toolkit(name, tokens) if "devel" in tokens or name.endswith("cuda-dl-base") else None,
-        distributions=tuple(
-            replace(each, source=source, extra=build if each.name in ("torch", "torchvision") else {})
-            for each in distributions.values()
-        )
-        or None,
+        distributions=tuple(copies) or None,
     )
 
 
@@ -356,6 +357,26 @@ def _leading(name: str, tokens: list[str]) -> list[Distribution]:
         if version.count(".") >= 2 and _is_version(version):
             return [Distribution(package, version)]
     return []
+
+
+_WITH_TORCHVISION = key_of("2.1.0"), key_of("2.11.0")
+"""The torch releases, from the first up to before the second, whose images have a torchvision that is known.
+
+PyTorch's Dockerfile installs torch, torchvision and torchaudio from one index (read on 2026-12-01), and each release pins the
+torch that it is built for; the torchvision of 2.0.0 is not certain, and from 2.11 on torchaudio pins none.
+"""
+
+
+def beside_torch(torch: Distribution, name: str) -> Distribution | None:
+    """Return the torchvision or torchaudio in PyTorch's image of a torch; ``None`` if it is not known, or for another image."""
+    first, later = _WITH_TORCHVISION
+    version, source = torch.version or "", torch.source if torch.name == "torch" else None
+    image = "" if source is None or source.kind != "image" else name_and_tag(str(source.details.get("image", "")))[0]
+    if image != "pytorch/pytorch" or not _is_version(version) or not first <= key_of(version) < later:
+        return None
+    _, minor, patch = version.split(".")
+    own = {"torchvision": f"0.{int(minor) + 15}.{patch}", "torchaudio": version}.get(name)
+    return None if own is None else replace(torch, name=name, version=own, requires=(f"torch=={version}",))
 
 
 def _named(tokens: list[str]) -> list[Distribution]:

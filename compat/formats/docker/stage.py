@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compat.errors import InputError
 from compat.files import decode_utf8
 from compat.formats.docker.base_images import (
+    beside_torch,
     compiler_of,
     has_no_compiler,
     image_variables,
@@ -222,6 +223,8 @@ class Stage:
         held = self.variables.get("PIP_CONSTRAINT") == IMAGE_CONSTRAINT
         for distribution in self.stack.distributions or ():
             self.installs.add(Entry(distribution, self.line))
+            if (audio := beside_torch(distribution, "torchaudio")) is not None:
+                self.installs.audio = Entry(audio, self.line)
             if held:
                 self.files.of_image[distribution.name] = [Entry(distribution, self.line, IMAGE_CONSTRAINT)]
 

@@ -64,6 +64,16 @@ def satisfies(installed: Distribution, requirement: Distribution) -> bool:
         return False
 
 
+def _over(entry: Entry, installed: Distribution) -> Entry:
+    """A pin of the release that an image has: an installer keeps the build of the image, whatever index the pin names."""
+    wanted, source = entry.distribution, installed.source
+    of_image = source is not None and source.kind == "image"
+    of_index = wanted.source is None or wanted.source.kind == "index"
+    if not of_image or not of_index or (installed.version or "").partition("+")[0] != wanted.version:
+        return entry
+    return replace(entry, distribution=replace(wanted, source=Source("index"), extra={**wanted.extra, **installed.extra}))
+
+
 class Installs:
     """The result of install commands applied in order; inside a branch, only what the branch changes.
 
@@ -89,6 +99,8 @@ class Installs:
         """The pins of each command."""
         self._stated: set[tuple[str, str]] = set() if around is None else around._stated
         self._indexes: set[str] = set() if around is None else around._indexes
+        self.audio: Entry | None = None if around is None else around.audio
+        """The torchaudio of PyTorch's image: unless it is requested, it is not listed, as nothing uses it."""
         self.python: str | None = None
         self.changes = 0
 
@@ -97,7 +109,7 @@ class Installs:
         copy = Installs(files)
         copy._changed, copy.locks, copy._locked = dict(self._changed), dict(self.locks), set(self._locked)
         copy.python, copy._together, copy._stated = self.python, list(self._together), self._stated
-        copy._indexes = set(self._indexes)
+        copy._indexes, copy.audio = set(self._indexes), self.audio
         return copy
 
     def take(self, other: Installs) -> None:
@@ -238,12 +250,13 @@ class Installs:
             return
         copies = {each.distribution.marker: each for each in before or ()}
         earlier = copies.get(wanted.marker) or copies.get(None)
+        earlier = self.audio if earlier is None and before is None and wanted.name == "torchaudio" else earlier
         if earlier is not None and not upgrade and satisfies(earlier.distribution, wanted):
             return
         if wanted.marker is None:
             copies = {}
         copies.pop(None, None)
-        copies[wanted.marker] = entry
+        copies[wanted.marker] = entry if upgrade or earlier is None else _over(entry, earlier.distribution)
         self._set(wanted.name, tuple(copies.values()))
 
     def _installed(self, name: str) -> tuple[Entry, ...] | None:

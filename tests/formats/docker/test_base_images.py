@@ -6,13 +6,14 @@ import pytest
 
 from compat.formats.docker.base_images import (
     NGC_PYTORCH,
+    beside_torch,
     image_variables,
     known_stack,
     on_newer_pythons,
     system_of,
     system_python,
 )
-from compat.model import Environment
+from compat.model import Distribution, Environment, Source
 from compat.tables.declared import open_declared
 from compat.versions import key_of
 
@@ -24,8 +25,8 @@ def versions(image: str) -> dict[str, str | None]:
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
-        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", {"torch": "2.6.0"}),
-        ("docker.io/pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime@sha256:0a", {"torch": "2.6.0"}),
+        ("pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel", {"torch": "2.6.0", "torchvision": "0.21.0"}),
+        ("docker.io/pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime@sha256:0a", {"torch": "2.6.0", "torchvision": "0.21.0"}),
         ("vllm/vllm-openai:v0.2.4", {"vllm": "0.2.4"}),
         ("vllm/vllm-openai:v0.4.1", {"vllm": "0.4.1", "torch": "2.2.1"}),
         ("vllm/vllm-openai:v0.6.1", {"vllm": "0.6.1", "torch": "2.4.0"}),
@@ -57,6 +58,33 @@ def test_releases(image: str, expected: dict[str, str]) -> None:
     for each in known_stack(image).distributions or ():
         assert each.source is not None
         assert (each.source.kind, each.source.details) == ("image", {"image": image})
+
+
+def test_the_torchvision_and_torchaudio_of_pytorchs_images_are_those_for_their_torch() -> None:
+    declared = open_declared()
+    torch, packages = declared.package("torch"), {name: declared.package(name) for name in ("torchvision", "torchaudio")}
+    assert torch is not None
+    for version in torch.versions:
+        copy = Distribution(
+            "torch", version, source=Source("image", {"image": f"pytorch/pytorch:{version}-cuda12.4-cudnn9-devel"})
+        )
+        for name, package in packages.items():
+            beside = beside_torch(copy, name)
+            if beside is None:
+                assert not key_of("2.1.0") <= key_of(version) < key_of("2.11.0")
+                continue
+            assert package is not None
+            place = package.place(beside.version or "")
+            assert place is not None
+            assert {each[0] for each in package.requirements(place, "torch")} == {f"=={version}"}
+            assert beside.requires == (f"torch=={version}",)
+
+
+@pytest.mark.parametrize("image", ["nvcr.io/nvidia/pytorch:24.05-py3", "vllm/vllm-openai:v0.8.5", "me/pytorch:2.6.0-cuda12.4"])
+def test_what_other_images_have_beside_torch_is_not_known(image: str) -> None:
+    torch = Distribution("torch", "2.6.0", source=Source("image", {"image": image}))
+    assert beside_torch(torch, "torchvision") is None
+    assert beside_torch(Distribution("torch", "2.6.0"), "torchvision") is None
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ services:
     command: !reset null
 """
     train = read(text)["train"]
-    assert [e.distribution.name for e in train.entries] == ["torch"]
+    assert [e.distribution.name for e in train.entries] == ["torch", "torchvision"]
     assert train.context.variables == {"NCCL_DEBUG": "WARN", "NCCL_P2P_DISABLE": "1"}
     assert train.context.accelerators == (Accelerator(vendor="nvidia"),)
     assert (train.context.workload, train.context.cuda_toolkit) == (None, "12.4")

@@ -110,11 +110,38 @@ def test_build_arguments_and_target() -> None:
 def test_base_image_and_what_replaces_it() -> None:
     text = "ARG TAG=2.5.1-cuda12.4-cudnn9-devel\nFROM pytorch/pytorch:${TAG}\nRUN pip install trl\n"
     listing = read(text)
-    assert pins(listing) == {"torch": "2.5.1", "trl": None}
+    assert pins(listing) == {"torch": "2.5.1", "torchvision": "0.20.1", "trl": None}
     image = listing.entries[0].distribution.source
     assert image == Source("image", {"image": "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-devel"})
     assert (listing.context.cuda_toolkit, listing.context.os, listing.entries[0].line) == ("12.4", "linux", 2)
     assert pins(read(text + "RUN pip install torch==2.6.0\n"))["torch"] == "2.6.0"
+
+
+@pytest.mark.parametrize(
+    ("command", "cuda"),
+    [
+        ("pip install torch==2.4.0 torchvision==0.19.0 torchaudio==2.4.0", "11.8"),
+        (
+            "pip install --index-url https://download.pytorch.org/whl/cu121 torch==2.4.0 torchvision==0.19.0 torchaudio==2.4.0",
+            "11.8",
+        ),
+        ("pip install torch==2.4.1 torchvision==0.19.1 torchaudio==2.4.1", None),
+        ("pip install torch==2.4.0+cu124 torchvision==0.19.0+cu124 torchaudio==2.4.0+cu124", None),
+    ],
+)
+def test_a_pin_of_what_the_image_has_keeps_its_build(command: str, cuda: str | None) -> None:
+    """An installer says that the requirement is satisfied, whatever index it is given."""
+    listing = read(f"FROM pytorch/pytorch:2.4.0-cuda11.8-cudnn9-devel\nRUN {command}\n")
+    copies = [entry.distribution for entry in listing.entries]
+    assert {copy.name: copy.extra.get("cuda") for copy in copies} == dict.fromkeys(("torch", "torchvision", "torchaudio"), cuda)
+    assert {copy.source.kind for copy in copies if copy.source is not None} == {"index"}
+    assert {entry.line for entry in listing.entries} == {2}
+
+
+def test_the_torchaudio_of_an_image_is_not_listed_but_kept() -> None:
+    assert pins(read("FROM pytorch/pytorch:2.4.0-cuda11.8-cudnn9-devel\nRUN pip install torchaudio\n")) == {
+        "torch": "2.4.0", "torchvision": "0.19.0",
+    }  # fmt: skip
 
 
 def test_stages_inherit_and_only_the_deployed_ones_are_listed() -> None:
