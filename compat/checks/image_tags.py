@@ -83,13 +83,15 @@ class Trials:
         """The nearest image without a finding and with fewer errors, or no more if it is a warning: a newer one if there is.
 
         Of images with as few errors, one that supports the model is taken, if there is any, and of the patch releases of a
-        server the one with the fewest warnings.
+        server the one with the fewest warnings. An image of which the packages of the finding are not known may have it, too.
         """
+        about = {copy.name for copy in self._before.distributions or ()} & finding.packages.keys()
         here = self._outcome(self._image)
         judged = finding.rule in here
         most = _errors(here) - (judged and finding.severity == "error")
         for tags in (newer(self._image), older(self._image)):
-            tried = [tag for _, tag in zip(range(_MOST_TRIALS), tags)]
+            known = (tag for tag in tags if about <= {copy.name for copy in known_stack(tag).distributions or ()})
+            tried = [tag for _, tag in zip(range(_MOST_TRIALS), known)]
             good = [tag for tag in tried if (finding.rule not in self._outcome(tag) if judged else _has_fix(tag, finding))]
             left = {tag: (_errors(self._outcome(tag)), _UNSUPPORTED in self._outcome(tag)) for tag in good}
             best = min(left.values(), default=(most + 1, True))

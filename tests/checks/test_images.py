@@ -117,6 +117,9 @@ def test_another_torch_over_an_image_leaves_its_torchvision(tmp_path: Path) -> N
         finding.fixes[0].text == "start from pytorch/pytorch:2.6.0-cuda12.4-cudnn9-devel, which has torch 2.6.0 for CUDA 12.4"
     )
     assert [fix.command for fix in finding.fixes[1:]] == ['pip install "torch==2.5.1"', 'pip install "torchvision==0.21.0"']
+    (tmp_path / "Dockerfile").write_text(f"FROM {DEVEL}\nRUN pip install torch==2.4.1\n")  # and no image without a torchvision
+    (finding,) = (each for each in compat.check(tmp_path / "Dockerfile", gpu="A100").findings if each.severity == "error")
+    assert finding.fixes[0].text.startswith("start from pytorch/pytorch:2.4.1-cuda12.4-cudnn9-devel, ")
     (tmp_path / "both").rename(tmp_path / "Dockerfile")
     assert not [each for each in compat.check(tmp_path / "Dockerfile", gpu="A100").findings if each.severity == "error"]
 
