@@ -261,30 +261,32 @@ def accompanied(fix: Fix, environment: Environment) -> Fix:
     """A fix with the nearest releases that accept it of the other packages whose installed releases refuse it.
 
     An installer that is only asked for ``torch>=2.8`` leaves a vllm in place that requires torch 2.4. The fix stays as it is if
-    one of them has no such release, or does not come from an index.
+    one of them has no such release, or does not come from an index, and is no requirement of another one that moves.
     """
     wanted = {name: ranges_of(spec) for name, spec in wanted_by(fix).items() if "+" not in spec}
     copies = {copy.name: copy for copy in environment.distributions or ()}
     along: dict[str, str] = {}
+    stuck = set()
     for each in requirements.requires_among(environment, copies, wanted):
         allowed = wanted[each.asked]
         if each.met is not True or each.asking in wanted or intersect(ranges_of(each.specifier), allowed):
             continue
         copy, package = copies[each.asking], open_declared().package(each.asking)
         place = None if package is None or not is_release(copy) else package.place(copy.version or "")
-        if package is None or place is None:
-            return fix
-        nearest = package.accepting(place, each.asked, each.extra, lambda ranges: bool(intersect(ranges, allowed)))  # noqa: B023
+        nearest = None
+        if package is not None and place is not None:
+            nearest = package.accepting(place, each.asked, each.extra, lambda ranges: bool(intersect(ranges, allowed)))  # noqa: B023
         if nearest is None or (fix.kind == "upgrade" and key_of(nearest) < key_of(copy.version or "0")):
-            return fix  # releases from before it had an upper bound accept anything
-        along[each.asking] = max(nearest, along.get(each.asking, nearest), key=key_of)
-    if not along:
+            stuck.add(each.asking)  # releases from before it had an upper bound accept anything
+        else:
+            along[each.asking] = max(nearest, along.get(each.asking, nearest), key=key_of)
+    if not along or not stuck <= {name for each in along for name in open_declared().always(copies[each])}:
         return fix
     more = "".join(
         f' "{name}{">=" if key_of(version) > key_of(copies[name].version or "0") else "<="}{version}"'
         for name, version in along.items()
     )
-    return replace(fix, command=f"{fix.command}{more}", text=f"{fix.text}; {' and '.join(along)} must move along")
+    return replace(fix, command=f"{fix.command}{more}", text=f"{fix.text}; {', '.join(along)} must move along")
 
 
 def bounded(fix: Fix, environment: Environment) -> Fix:

@@ -2,7 +2,8 @@
 
 torch 2.9.1 also pins triton, NCCL and cuDNN, and vLLM from an image without a name is taken for that of the project. What is
 required with a range, or listed without a release, is the newest release that the others accept, in a new installation. All of
-this can be otherwise, so a finding about an implied release is a question, never a hit.
+this can be otherwise, so a finding about an implied release is a question. Only the torch that a release in a file pins is as
+certain as if it were listed: an installer takes no other one.
 """
 
 from __future__ import annotations
@@ -128,13 +129,15 @@ def _selected_later(
 
 
 def of_new_installation(
-    environment: Environment, found: Collection[Finding], matrix: Matrix, answers: Answers
+    environment: Environment, found: Collection[Finding], matrix: Matrix, answers: Answers, alone: Collection[str] = ()
 ) -> Iterator[Finding]:
     """Yield the errors of a new installation of what a file lists: its pins with the newest releases that they accept.
 
-    Pins that require different releases of another package are no question.
+    Pins that require different releases of another package are no question, nor is what the GPU or driver makes of a torch
+    that a release pins.
 
-    ``answers`` caches the results of rules for similar environments.
+    ``answers`` caches the results of rules for similar environments, ``alone`` are the distributions that are installed
+    without what they require.
     """
     from compat.checks import builds, disagreements, interfaces
     from compat.rules import evaluate as rules
@@ -145,6 +148,9 @@ def of_new_installation(
     pinned = implied_by(environment, declared)
     yield from disagreements.judge(environment, pinned, found, declared)
     yield from disagreements.without_files(environment, pinned, found, declared)
+    torch = pinned.get("torch")
+    if torch is not None and torch.root and torch.root not in alone:
+        yield from _of_pinned_torch(torch, _completed(environment, {"torch": torch}), found)
     stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
     on_machine = bool(environment.accelerators or environment.driver)
     newest = newest_by(environment, pinned, declared) if stated or on_machine else {}
@@ -165,6 +171,23 @@ def of_new_installation(
         listed = not stated.isdisjoint(about) or not _OF_MACHINE.isdisjoint(each.facts)
         if each.rule not in known and listed and not newest.keys().isdisjoint(about):
             yield _question(each, implied)
+
+
+def _of_pinned_torch(torch: Implied, whole: Environment, found: Collection[Finding]) -> Iterator[Finding]:
+    """Yield the errors of a pinned torch on the machine, unless one about the release that pins it is already found."""
+    from compat.checks import builds
+    from compat.checks.advice import accompanied
+    from compat.rules.facts import Facts
+
+    if any(torch.root in each.packages and not _OF_MACHINE.isdisjoint(each.facts) for each in found if each.verdict == "hit"):
+        return
+    root = next(copy.version for copy in whole.distributions or () if copy.name == torch.root)
+    for each in builds.judge(Facts(whole)):
+        on_machine = each.severity == "error" and not _OF_MACHINE.isdisjoint(each.facts)
+        if "torch" in each.packages and each.verdict == "hit" and on_machine:
+            fixes = (accompanied(fix, whole) for fix in each.fixes if fix.kind != "pin")  # another build is refused, too
+            here = f"{each.here}, as {torch.by} torch=={torch.version}"
+            yield replace(each, packages={torch.root: root, **each.packages}, fixes=tuple(fixes), here=here)
 
 
 def _completed(environment: Environment, implied: Mapping[str, Implied]) -> Environment:

@@ -200,7 +200,9 @@ class _Checker:
             ((each.mask, platform) for each in here for platform in each.platforms), key=lambda each: _frequency(each[1:])
         )
         environment, entries = self._environment(mask, [platform])
-        yield from self._located(of_new_installation(environment, found, self._matrix, self._answers), entries)
+        alone = {entry.distribution.name for entry in entries if entry.alone} | {*self._contexts.listing.overridden}
+        new = of_new_installation(environment, found, self._matrix, self._answers, alone)
+        yield from self._located(new, entries)
 
     def _environment(self, mask: int, platforms: list[Platform]) -> tuple[Environment, list[Entry]]:
         """The environment of one selection on some of its platforms, and the entries that are installed in it."""

@@ -58,6 +58,13 @@ def test_what_refuses_the_new_release_moves_along() -> None:
     assert set(command.split('"')[1::2]) == {"torch>=2.8.0", "torchvision>=0.23.0", "vllm>=0.10.2"}
 
 
+def test_what_has_no_such_release_follows_what_requires_it() -> None:
+    """vllm-flash-attn ended with torch 2.4; vllm 0.10.2 no longer requires it."""
+    packages = {"torch": "2.3.0", "vllm": "0.5.1", "vllm-flash-attn": "2.5.9"}
+    assert along('"torch>=2.8.0"', packages) == 'pip install "torch>=2.8.0" "vllm>=0.10.2"'
+    assert along('"torch>=2.8.0"', {"torch": "2.3.0", "vllm-flash-attn": "2.5.9"}) == 'pip install "torch>=2.8.0"'
+
+
 def test_an_older_release_of_what_refuses_is_an_upper_bound() -> None:
     packages = {"transformers": "4.57.1", "vllm": "0.11.0"}
     assert (

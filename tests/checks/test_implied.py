@@ -167,3 +167,36 @@ def test_vllm_from_an_image_without_a_name_is_that_of_the_project() -> None:
     assert "build-torch-gpu" not in questions(replace(here, distributions=(named,)))
     newer = Distribution("vllm", "0.10.1", Source("image"))
     assert "build-torch-gpu" not in questions(replace(here, distributions=(newer,)))
+
+
+def pinned_torch(text: str, folder: Path, name: str = "requirements.txt") -> list[Finding]:
+    (folder / name).write_text(text)
+    report = compat.check(folder / name, gpu="RTX 5090")
+    return [each for each in report.findings if each.rule.startswith("build-") and each.severity == "error"]
+
+
+def test_the_torch_that_a_release_pins_is_judged_on_the_machine(tmp_path: Path) -> None:
+    """vllm 0.5.1 requires torch 2.3.0, which has no code for the GPU: an installer takes no other one."""
+    (finding,) = pinned_torch("vllm==0.5.1\n", tmp_path)
+    assert (finding.rule, finding.verdict) == ("build-torch-gpu", "hit")
+    assert finding.location is not None
+    assert finding.location.line == 1
+    assert finding.here.endswith("as vllm 0.5.1 requires torch==2.3.0")
+    assert [fix.command for fix in finding.fixes] == ['pip install "torch>=2.8.0" "vllm>=0.10.2"']
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("vllm==0.10.2\n", "requirements.txt"),  # whose torch has code for it
+        ("vllm>=0.5.1\n", "requirements.txt"),
+        ("FROM ubuntu:22.04\nRUN pip install --no-deps vllm==0.5.1\n", "Dockerfile"),
+        ("vllm @ git+https://github.com/vllm-project/vllm@v0.5.1\n", "requirements.txt"),
+    ],
+)
+def test_a_torch_that_may_be_another_one_is_no_error(text: str, name: str, tmp_path: Path) -> None:
+    assert pinned_torch(text, tmp_path, name) == []
+
+
+def test_one_error_about_the_machine_is_enough_for_a_release_and_its_torch(tmp_path: Path) -> None:
+    assert [each.rule for each in pinned_torch("vllm==0.7.2\n", tmp_path)] == ["build-vllm-gpu"]
