@@ -75,6 +75,8 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
     ("flash_attention", True, ("flash-attention",), None), ("attn_impl", "flash_attn", ("flash-attention",), None),
     ("use_liger_loss", True, ("liger-loss",), None), ("label_smoothing_factor", 0.1, ("label-smoothing",), None), ("label_smoothing_factor", "0", None, None),
     ("completion_only_loss", True, ("completion-only-loss",), None), ("completion_only_loss", None, None, None),
+    ("gradient_checkpointing_kwargs", {"use_reentrant": True}, ("reentrant-checkpointing",), None),
+    ("gradient_checkpointing_kwargs", {"use_reentrant": False}, None, ("reentrant-checkpointing",)), ("gradient_checkpointing_kwargs", {}, None, None),
     ("assistant_only_loss", "false", None, ("assistant-only-loss",)), ("assistant_only_loss", True, ("assistant-only-loss",), None),
 ])  # fmt: skip
 def test_features(name: str, value: Any, on: tuple[str, ...] | None, off: tuple[str, ...] | None) -> None:
