@@ -23,7 +23,7 @@ from compat.workload.draft import Draft
 OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 """The exceptions of an import that fails."""
 _MOVES = ("upgrade", "downgrade", "pin")
-_SETTING = re.compile(r"""(?<![\w.])(\w+)"?(?:=|: )("[^"]*"|'[^']*'|[\w.+-]+)""")
+_SETTING = re.compile(r"""(?<![\w.])(?:model\.(?:config\.)?)?(\w+)(?:"?: | ?= ?)("[^"]*"|'[^']*'|[\w.+-]+)""")
 _ASKED_BY_NAME = {"flash-attention"}
 """Features that are read from an option with more values than two, of which a fix may name any."""
 

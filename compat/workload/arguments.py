@@ -342,6 +342,8 @@ _OPTIONS: dict[str, Reader] = {
     "excess_length_strategy": _feature("truncated-samples", _is_truncating),
     "vllm_mode": _word("vllm-colocate", "colocate"), "vllm_tensor_parallel_size": _feature("vllm-tensor-parallel", _is_several),
     "finetuning_type": _peft, "tuner_type": _peft, "train_type": _peft, "sft_type": _peft,
+    "accepts_loss_kwargs": _feature("no-loss-kwargs", _is_off),
+    "average_tokens_across_devices": _feature("no-token-average", _is_off),
     "gradient_checkpointing_kwargs": _mapping, "use_reentrant": _feature("reentrant-checkpointing"),
     "model_init_kwargs": _mapping, "attn_implementation": _attention, "attn_impl": _attention,
 }  # fmt: skip

@@ -28,7 +28,8 @@ _MODEL_NAMES = ("model_name", "pretrained_model_name_or_path", "model_name_or_pa
 _OPTION_OWNERS = ("args", "training_args", "training_arguments", "train_args", "config", "training_config", "cfg", "sft_config",
                   "grpo_config", "dpo_config", "trainer_args")  # fmt: skip
 _SETTABLE = ("use_vllm", "gradient_checkpointing", "per_device_train_batch_size", "gradient_accumulation_steps", "bf16", "fp16",
-             "packing", "use_liger_kernel", "torch_compile", "deepspeed", "fsdp")  # fmt: skip
+             "packing", "use_liger_kernel", "torch_compile", "deepspeed", "fsdp", "average_tokens_across_devices")  # fmt: skip
+_OF_MODELS = ("use_cache", "accepts_loss_kwargs")
 _PRECISION = ("bf16", "fp16", "use_cpu", "no_cuda")
 _BF16_BY_DEFAULT = tuple(f"trl.{name}Config" for name in ("SFT", "GRPO", "DPO", "Reward"))
 """Configurations of trl that turn bf16 on where they are given none of these arguments."""
@@ -155,7 +156,7 @@ class Calls:
             owner = place.value
             owner_name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
             wanted = place.attr in _SETTABLE and owner_name in _OPTION_OWNERS
-            if wanted or (place.attr == "use_cache" and owner_name.endswith(("config", "model"))):
+            if wanted or (place.attr in _OF_MODELS and owner_name.endswith(("config", "model"))):
                 found = self._names.value(value, visit.scope)
                 apply_option(self._draft, place.attr, found, self._origin(place.lineno), tentative=visit.conditional)
         elif isinstance(place, ast.Subscript) and self._names.dotted(place.value) == "os.environ":

@@ -325,8 +325,10 @@ def test_a_setting_that_fixes_the_job_exempts_it() -> None:
     assert messages(table) == ["SFTConfig(packing=False) does not exempt from the rule: ask for packing"]
     assert messages({**table, "when": {**BASE["when"], "features": ["packing"]}}) == []
     assert messages({**table, "fix": [{"config": "SFTConfig(packing=None)"}]}) == []
-    inside = 'SFTConfig(model_init_kwargs={"use_cache": False})'
-    assert messages({**table, "fix": [{"config": inside}]}) == [f"{inside} does not exempt from the rule: ask for no-cache"]
+    for setting in ('SFTConfig(model_init_kwargs={"use_cache": False})', "model.config.use_cache = False"):
+        assert messages({**table, "fix": [{"config": setting}]}) == [
+            f"{setting} does not exempt from the rule: ask for no-cache"
+        ]
 
 
 def test_a_fix_does_not_end_at_an_import(matrix: Matrix) -> None:

@@ -77,6 +77,7 @@ def test_values(name: str, value: Any, key: str, expected: Any) -> None:
     ("completion_only_loss", True, ("completion-only-loss",), None), ("completion_only_loss", None, None, None),
     ("gradient_checkpointing_kwargs", {"use_reentrant": True}, ("reentrant-checkpointing",), None),
     ("gradient_checkpointing_kwargs", {"use_reentrant": False}, None, ("reentrant-checkpointing",)), ("gradient_checkpointing_kwargs", {}, None, None),
+    ("average_tokens_across_devices", False, ("no-token-average",), None), ("average_tokens_across_devices", "true", None, ("no-token-average",)),
     ("assistant_only_loss", "false", None, ("assistant-only-loss",)), ("assistant_only_loss", True, ("assistant-only-loss",), None),
 ])  # fmt: skip
 def test_features(name: str, value: Any, on: tuple[str, ...] | None, off: tuple[str, ...] | None) -> None:

@@ -257,6 +257,7 @@ def test_values(text: str, key: str, expected: object, script: Path) -> None:
     ("model.gradient_checkpointing_enable()", {"gradient-checkpointing"}, set()),
     ("if args.gc:\n    model.gradient_checkpointing_enable()", set(), set()), ("model.gradient_checkpointing_disable()", set(), {"gradient-checkpointing"}),
     ("model.config.use_cache = False", {"no-cache"}, set()), ("model.config.use_cache = True", set(), {"no-cache"}), ("x.use_cache = False", set(), set()),
+    ("model.accepts_loss_kwargs = False", {"no-loss-kwargs"}, set()), ("args.average_tokens_across_devices = False", {"no-token-average"}, set()),
     ("from transformers import AutoModel\nAutoModel.from_pretrained('a', use_cache=False)", {"no-cache"}, {"flash-attention"}),
     ("model.generate(x, use_cache=False)", {"no-cache"}, set()), ("model.generate(x, use_cache=True)", set(), set()),
     ("import bitsandbytes as bnb\nbnb.optim.AdamW8bit(parameters)", {"8bit-adam"}, set()),
