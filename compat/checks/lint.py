@@ -152,6 +152,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
     if _is_about(rule, {"flash-attn"}) and not uses and not loads and not _is_about(rule, _TAKE_FLASH_ATTN):
         yield "installing flash-attn does not use it: ask for the feature flash-attention unless it already fails to load"
     yield from _elsewhere(rule)
+    yield from _at_import(rule)
 
 
 def _by_other_trainers(rule: Rule, tasks: set[str], features: set[str]) -> Iterator[str]:
@@ -227,6 +228,15 @@ def _elsewhere(rule: Rule) -> Iterator[str]:
     sources = (each for each in itertools.chain(*rule.unless) if isinstance(each, InstalledFrom))
     if of_python and not any("conda" in each.kinds for each in sources):
         yield "conda builds its packages for other Pythons than the index has wheels for: exempt the source conda"
+
+
+def _at_import(rule: Rule) -> Iterator[str]:
+    """Yield what is wrong with the exemptions of a rule about an import: it fails in a job that only imports, too."""
+    if rule.title.startswith("import ") and rule.title.split()[2:3] in (["fails"], ["fails:"]):
+        for group in rule.unless:
+            [each, *others] = group
+            if not others and isinstance(each, IsOneOf) and each.path == "workload.task" and "import" in each.words:
+                yield "an import fails in a job that only imports, too: do not exempt the task import"
 
 
 def _is_about(rule: Rule, names: Container[str]) -> bool:

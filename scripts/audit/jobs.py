@@ -7,7 +7,7 @@ That is right if the package is imported all the same; otherwise the rule asks f
 ``features_absent``.
 
 A rule that exempts a server by its task is printed if it holds for a script that generates with the same engine: ``inference``
-with vLLM, which is to be exempt as well.
+with vLLM, which is to be exempt as well. So is a rule about the server of another engine that holds for that of vLLM.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _USE = {
     "unsloth": "unsloth", "unsloth-zoo": "unsloth", "vllm": "vllm", "deepspeed": "deepspeed", "flash-attn": "flash-attention",
 }  # fmt: skip
 """Package → the feature that says that a job uses it."""
+_OTHER_ENGINES = ("sglang", "sgl-kernel", "lmdeploy", "llama-cpp-python")
 _TASKS = ("sft", "dpo", "grpo", "ppo", "train", "inference", "serve")
 
 
@@ -37,8 +38,7 @@ def unused(rule: Rule) -> Iterator[tuple[str, str]]:
     examples = hits_of(rule)
     for name in (each.name for each in rule.packages if each.how != "absent" and each.name in _USE):
         for task in _TASKS:
-            serves = name == "vllm" and task == "serve"
-            if not serves and any(verdict_of(rule, Facts(_without(each, _USE[name], task))).word == "hit" for each in examples):
+            if any(verdict_of(rule, Facts(_without(each, _USE[name], task))).word == "hit" for each in examples):
                 yield name, task
 
 
@@ -49,6 +49,13 @@ def generates_otherwise(rule: Rule) -> bool:
         and verdict_of(rule, Facts(_with_vllm(each, "serve"))).word == "clear"
         for each in hits_of(rule)
     )
+
+
+def serves_otherwise(rule: Rule) -> bool:
+    """Whether a rule about another engine holds for the server of vLLM, which may be installed beside it."""
+    names = {each.name for each in rule.packages if each.how != "absent"}
+    others = not names.isdisjoint(_OTHER_ENGINES) and "vllm" not in names
+    return others and any(verdict_of(rule, Facts(_with_vllm(each, "serve"))).word == "hit" for each in hits_of(rule))
 
 
 def _with_vllm(environment: Environment, task: str) -> Environment:
@@ -84,6 +91,8 @@ def main(arguments: list[str]) -> int:
                 print(f"{rule.file}: {rule.id} ({rule.severity}) without the use of {name}: {', '.join(tasks)}")
             if generates_otherwise(rule):
                 print(f"{rule.file}: {rule.id} ({rule.severity}) for a script that generates with vLLM, but not for its server")
+            if serves_otherwise(rule):
+                print(f"{rule.file}: {rule.id} ({rule.severity}) for the server of vLLM, but it is about another engine")
     return 0
 
 

@@ -318,6 +318,16 @@ def test_an_exemption_names_a_kind_of_tasks() -> None:
     assert found({"task": listed, "packages": {"trl": "<0.12"}}) == []
 
 
+def test_an_import_that_fails_is_not_exempt_where_it_is_only_imported() -> None:
+    def found(title: str, exemption: dict[str, Any]) -> list[str]:
+        return messages(changed(title=title, unless=[exemption], presume={"task": "serve"}))
+
+    [message] = found("import transformers fails: no module named 'x'", {"task": ["import", "install", "build"]})
+    assert message == "an import fails in a job that only imports, too: do not exempt the task import"
+    assert found("import transformers fails: no module named 'x'", {"task": ["install", "build"]}) == []
+    assert found("Importing the Trainer fails", {"task": ["import", "install", "build"]}) == []
+
+
 def test_a_setting_that_fixes_the_job_exempts_it() -> None:
     hit = {**BASE["example"][0]["hit"], "features": ["packing"]}
     exempt = {"unless": [{"task": ["import", "install", "build"]}], "fix": [{"config": "SFTConfig(packing=False)"}]}
