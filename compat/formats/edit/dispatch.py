@@ -128,7 +128,7 @@ def of_included(listings: Sequence[Listing], changes: Sequence[Change]) -> dict[
     for listing in listings:
         for entry in listing.entries:
             limit = str(entry.distribution.extra.get("constraint", "")).rpartition(":")[0]
-            for file in filter(None, (entry.file, limit)):
+            for file in filter(None, (entry.file, limit if limit != listing.file else "")):
                 named = found.setdefault(file, [])
                 named += [c for c in changes if c.name == entry.distribution.name and c not in named]
     return found

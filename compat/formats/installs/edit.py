@@ -378,12 +378,17 @@ def _is_undone_by(file: str, change: Change) -> bool:
 
 
 def _refuse_hidden(script: InstallScript, listings: Sequence[Listing], changes: Sequence[Change]) -> None:
-    """Raise :class:`InputError` for distributions whose position is unknown (``pip install $PACKAGES``)."""
+    """Raise :class:`InputError` for distributions whose position is unknown (``pip install $PACKAGES``), and for those that
+    text of the script constrains, which one of its commands writes to a file."""
     lines = script.text.split("\n")
     stated = {statement.found.name for statement in script.statements}
     wanted = {change.name for change in changes if change.name not in stated}
     for listing in listings:
         for entry in listing.entries:
+            limit, _, line = str(entry.distribution.extra.get("constraint", "")).rpartition(":")
+            if limit == script.path and any(change.name == entry.distribution.name for change in changes):
+                message = f"a command writes this constraint on {entry.distribution.name} to a file: change it here"
+                raise InputError(message, script.path, int(line))
             if entry.distribution.name not in wanted or entry.file is not None or entry.line is None:
                 continue
             if not lines[entry.line - 1].lstrip().upper().startswith("FROM "):  # installed by a base image

@@ -226,7 +226,8 @@ class InstallFiles:
         if opened not in self._by_name:
             found = self._by_name[opened] = {}
             for entry in self._entries(opened, "-c"):
-                found.setdefault(entry.distribution.name, []).append(entry)
+                placed = entry if entry.file is not None else replace(entry, file=self.path)  # a part of the file being read
+                found.setdefault(entry.distribution.name, []).append(placed)
         return self._by_name[opened]
 
     def inline(self, script: str, command: Command) -> list[Entry]:

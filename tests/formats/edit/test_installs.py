@@ -9,6 +9,7 @@ import pytest
 from compat.errors import InputError
 from compat.formats.edit.changes import Change
 from compat.formats.edit.dispatch import edits_for
+from compat.formats.registry import read_listings
 from compat.model import Source
 from tests.formats.edit.conftest import COMMIT, VENDOR, Edited
 
@@ -55,6 +56,18 @@ def test_a_release_that_is_compiled_in_place_of_a_wheel_sees_the_installed_torch
     wheel = "https://host.example/v2.5.8/flash_attn-2.5.8+cu122torch2.3cxx11abiFALSE-cp310-cp310-linux_x86_64.whl"
     flash = Change("flash-attn", "2.5.8+cu122torch2.3cxx11abiFALSE", "2.8.3", before_source=Source("url", {"url": wheel}))
     assert edited(name, text.format(wheel), flash) == text.format(f"flash-attn==2.8.3{added}")
+
+
+def test_constraints_that_a_command_writes_are_named_with_their_line(tmp_path: Path) -> None:
+    """The file that a here-document becomes exists only in the image."""
+    path = tmp_path / "Dockerfile"
+    path.write_text("FROM x\nRUN cat > /c.txt <<EOF\nnumpy<2\ntorch==2.5.1\nEOF\nRUN pip install -c /c.txt torch vllm==0.7.1\n")
+    (listing,) = read_listings(str(path))
+    assert next(each.distribution.extra for each in listing.entries) == {"constraint": f"{path}:4"}
+    with pytest.raises(InputError, match=r"Dockerfile:4: a command writes this constraint on torch to a file: change it here"):
+        edits_for(str(path), [TORCH, VLLM])
+    (edit,) = edits_for(str(path), [VLLM])
+    assert edit.after.endswith(b"torch vllm==0.8.0\n")
 
 
 def test_a_line_for_each_python_keeps_it(edited: Edited) -> None:
