@@ -380,7 +380,9 @@ class Run:
 
     def _write(self, place: str, text: str, *, appended: bool) -> None:
         """Keep the text of a file that a command writes; one that is no here-document is on the line of the command."""
-        line = next((each.line for each in self.instruction.documents if each.text == text), self.places.at)
+        line = next(
+            (each.line for each in self.instruction.documents if each.text.rstrip("\n") == text.rstrip("\n")), self.places.at
+        )
         files = self.stage.files
         copied = appended and place not in files.documents and files.context.find(place, files.copies) is not None
         kept = files.additions if copied else files.documents
