@@ -78,6 +78,8 @@ _WARNED = re.compile(r"\bWARN(?:ING)?\b|^\[?W\d{3,4} ")
 _RANK = re.compile(r"(?:[Rr]ank|RANK|default|local_rank)[ :=]*(\d{1,5})|\[\d+,(\d{1,5})\]<")
 _NUMBERED = re.compile(r"\s*(\d{1,5}): ?$")
 _PROGRESS = re.compile(r"\d%\|[^|\n]{0,200}\|[^\[\n]{0,80}\[[^\]\n]{0,200}\]")
+_MOST_BARS = 20
+"""Progress bars that a text may have before the old ones are left out."""
 _REPEATED = re.compile(r"(?<!\s)\s*\[repeated \d+x across (?:the )?cluster\].*$")
 _JSON_LOG = '{"log":'
 _MOST_COPIES = 50
@@ -107,11 +109,32 @@ def cut_lines(text: str) -> str:
     """
     if len(text) <= _LONGEST:
         return text
-    lines = text.split("\n")
+    lines = without_old_bars(text).split("\n")
     for number, line in enumerate(lines):
         if len(line) > _LONGEST and not line.startswith(_JSON_LOG):
             lines[number] = "\r".join(map(_cut, line.split("\r")))
     return "\n".join(lines)
+
+
+def without_old_bars(text: str) -> str:
+    """Return the text with progress bars that another one follows as empty lines: of thousands, the last tells how far it came.
+
+    Both those that the terminal overwrote and those on lines of their own; the lines keep their numbers.
+    """
+    if text.count("%|") < _MOST_BARS:
+        return text
+    pieces = re.split(r"([\r\n])", text)  # every other one is what separates the pieces
+    bars = [_is_bar(piece) for piece in pieces[::2]]
+    for place, following in enumerate(bars[1:]):
+        if following and bars[place]:
+            pieces[2 * place] = ""
+    return "".join(pieces)
+
+
+def _is_bar(line: str) -> bool:
+    """Whether a line has nothing but a progress bar and its label."""
+    found = _PROGRESS.search(line) if "%|" in line else None
+    return found is not None and not line[found.end() :].strip()
 
 
 def without_escapes(text: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from compat.reports.lines import read_lines, without_escapes
+from compat.reports.lines import read_lines, without_escapes, without_old_bars
 
 
 def texts(text: str) -> list[str]:
@@ -109,3 +111,24 @@ def test_one_string_that_holds_a_traceback():
 def test_very_long_lines_are_cut():
     assert len(texts("x" * 100_000)[0]) < 10_000
     assert texts("x" * 100_000 + "Traceback (most recent call last):") == ["Traceback (most recent call last):"]
+
+
+BAR = " {0}%|{1}| {0}/100 [00:10<00:10,  3.20it/s, loss=0.5]"
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_of_many_progress_bars_the_last_is_kept_and_lines_keep_their_numbers(end: str) -> None:
+    bars = [BAR.format(done, "#" * (done // 10)) for done in range(100)]
+    text = (
+        "start\n" + end.join([*bars[:50], "a word between", *bars[50:]]) + "\nTraceback (most recent call last):\nKeyError: 1\n"
+    )
+    kept = [line for line in re.split("[\r\n]", without_old_bars(text)) if line]
+    assert kept == ["start", bars[49], "a word between", bars[-1], "Traceback (most recent call last):", "KeyError: 1"]
+    assert re.findall("[\r\n]", without_old_bars(text)) == re.findall("[\r\n]", text)
+    few = end.join(bars[:5])
+    assert without_old_bars(few) == few
+
+
+def test_what_is_written_behind_a_progress_bar_is_kept() -> None:
+    text = "\r".join(f"{BAR.format(done, '')} CUDA error {done}" for done in range(40))
+    assert without_old_bars(text) == text
