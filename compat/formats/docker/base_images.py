@@ -374,8 +374,10 @@ def beside_torch(torch: Distribution, name: str) -> Distribution | None:
     image = "" if source is None or source.kind != "image" else name_and_tag(str(source.details.get("image", "")))[0]
     if image != "pytorch/pytorch" or not _is_version(version) or not first <= key_of(version) < later:
         return None
-    _, minor, patch = version.split(".")
-    own = {"torchvision": f"0.{int(minor) + 15}.{patch}", "torchaudio": version}.get(name)
+    parts = version.split(".")
+    if len(parts) != 3 or not all(map(str.isdecimal, parts)):
+        return None
+    own = {"torchvision": f"0.{int(parts[1]) + 15}.{parts[2]}", "torchaudio": version}.get(name)
     return None if own is None else replace(torch, name=name, version=own, requires=(f"torch=={version}",))
 
 

@@ -80,6 +80,13 @@ def test_the_torchvision_and_torchaudio_of_pytorchs_images_are_those_for_their_t
             assert beside.requires == (f"torch=={version}",)
 
 
+@pytest.mark.parametrize(
+    "tag", ["2.5.1.0-cuda12.4-cudnn9-devel", "2.5.1rc1-cuda12.4-cudnn9-devel", "2.5.1.post1-cuda12.4-cudnn9-devel"]
+)
+def test_a_tag_of_no_final_release_has_no_torchvision(tag: str) -> None:
+    assert "torchvision" not in versions(f"pytorch/pytorch:{tag}")
+
+
 @pytest.mark.parametrize("image", ["nvcr.io/nvidia/pytorch:24.05-py3", "vllm/vllm-openai:v0.8.5", "me/pytorch:2.6.0-cuda12.4"])
 def test_what_other_images_have_beside_torch_is_not_known(image: str) -> None:
     torch = Distribution("torch", "2.6.0", source=Source("image", {"image": image}))
