@@ -449,7 +449,7 @@ def test_doctor_checks_the_image_that_a_container_starts(compat: Run) -> None:
     )
     report = json.loads(compat("doctor", "--gpu", "H100", "--format", "json", "--", *inside).stdout)
     names = [each["name"] for each in report["environment"]["distributions"]]
-    assert sorted(names) == ["torch", "trl"]
+    assert sorted(names) == ["torch", "torchvision", "trl"]
 
 
 def test_doctor_says_that_an_image_is_unknown(compat: Run) -> None:

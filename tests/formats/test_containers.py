@@ -70,7 +70,7 @@ def test_what_a_container_installs_before_it_trains(tmp_path: Path) -> None:
         tmp_path,
         "docker run --gpus all pytorch/pytorch:2.5.1-cuda12.4-cudnn9-devel bash -c 'pip install trl==0.15.2 && accelerate launch t.py'\n",
     )
-    assert pins(found) == {"torch": "2.5.1", "trl": "0.15.2"}
+    assert pins(found) == {"torch": "2.5.1", "torchvision": "0.20.1", "trl": "0.15.2"}
     assert workload(found).launcher == "accelerate"
     assert found.context.accelerators is None  # "all" is no number
 

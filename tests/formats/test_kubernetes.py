@@ -195,7 +195,7 @@ spec:
     assert listing.context.workload is not None
     assert (listing.context.workload.processes, listing.context.workload.precision) == (8, "fp16")
     assert len(listing.context.accelerators or ()) == 4
-    assert placed_pins(listing) == {"torch": ("2.5.1", 8)}
+    assert placed_pins(listing) == {"torch": ("2.5.1", 8), "torchvision": ("0.20.1", 8)}
 
 
 HELM = """\
