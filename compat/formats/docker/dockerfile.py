@@ -9,7 +9,8 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 
 from compat.errors import InputError, printable
-from compat.formats.docker.stage import MACHINES, Run, Stage, substituted, unresolved
+from compat.formats.docker.run import Run
+from compat.formats.docker.stage import MACHINES, Stage, substituted, unresolved
 from compat.formats.docker.text import Dockerfile, Instruction, json_words, parse_dockerfile, read_commands, without_documents
 from compat.formats.entrypoint import started
 from compat.formats.include import BuildContext, Copied
