@@ -148,11 +148,11 @@ def of_new_installation(
     pinned = implied_by(environment, declared)
     yield from disagreements.judge(environment, pinned, found, declared)
     yield from disagreements.without_files(environment, pinned, found, declared)
-    torch = pinned.get("torch")
+    on_machine = bool(environment.accelerators or environment.driver)
+    torch = pinned.get("torch") if on_machine else None
     if torch is not None and torch.root and torch.root not in alone:
         yield from _of_pinned_torch(torch, _completed(environment, {"torch": torch}), found)
     stated = {copy.name for copy in environment.distributions or () if copy.version is not None}
-    on_machine = bool(environment.accelerators or environment.driver)
     newest = newest_by(environment, pinned, declared) if stated or on_machine else {}
     if not newest:
         return
@@ -183,8 +183,8 @@ def _of_pinned_torch(torch: Implied, whole: Environment, found: Collection[Findi
         return
     root = next(copy.version for copy in whole.distributions or () if copy.name == torch.root)
     for each in builds.judge(Facts(whole)):
-        on_machine = each.severity == "error" and not _OF_MACHINE.isdisjoint(each.facts)
-        if "torch" in each.packages and each.verdict == "hit" and on_machine:
+        is_error = each.severity == "error" and each.verdict == "hit"
+        if is_error and "torch" in each.packages and not _OF_MACHINE.isdisjoint(each.facts):
             fixes = (accompanied(fix, whole) for fix in each.fixes if fix.kind != "pin")  # another build is refused, too
             here = f"{each.here}, as {torch.by} torch=={torch.version}"
             yield replace(each, packages={torch.root: root, **each.packages}, fixes=tuple(fixes), here=here)

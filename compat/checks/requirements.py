@@ -209,8 +209,10 @@ def _of_metadata(
         if other is None:
             yield _missing(copy, name, specifier)
         else:
-            of_image = copy.source is not None and copy.source.kind == "image"  # whose releases are those of the index
-            package = declared.package(copy.name) if copy.name in declared and (of_image or is_release(copy)) else None
+            from compat.checks.torch_build import image_of
+
+            published = image_of(copy) or is_release(copy)  # an image has releases of the index
+            package = declared.package(copy.name) if copy.name in declared and published else None
             yield _finding(copy, other, (specifier, ranges or (), None, None), package)
 
 
